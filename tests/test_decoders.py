@@ -341,7 +341,7 @@ def web_request(data: bytes) -> None:
     """A stranger gets an error page, or nothing."""
     _server, port = _web()
     answer = b""
-    with suppress(ConnectionError), socket.create_connection(("127.0.0.1", port), 10) as client:
+    with suppress(ConnectionError), socket.create_connection(("127.0.0.1", port)) as client:
         client.sendall(data)
         with suppress(OSError):  # closed meanwhile
             client.shutdown(socket.SHUT_WR)

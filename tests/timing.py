@@ -14,6 +14,10 @@ from ssbench.core.errors import StorageError
 
 P = ParamSpec("P")
 
+#: Tells what never happens: what a test waits for has no bound of its own on a host that others use
+#: too.
+PATIENCE_S = 400.0
+
 _CALM_S, _NAP_S, _LATE_S = 0.2, 0.005, 0.003
 _PATIENCE_S = 20.0
 _TRIES = 3

@@ -36,12 +36,11 @@ from ssbench.embedded import EmbeddedSwift
 from tests.e2e.warm import ROOT, Forked
 from tests.environment import own_environment
 from tests.ports import held_port
+from tests.timing import PATIENCE_S
 
 MASTER = ROOT / "bin" / "ssbench-master"
 WORKER = ROOT / "bin" / "ssbench-worker"
 
-#: Tells what hangs; what a test waits for has no bound of its own on a host that others use.
-PATIENCE_S = 400.0
 #: Characters of a command's output that are shown when a test fails.
 SHOWN = 4000
 #: No command of these tests may take longer.

@@ -22,7 +22,6 @@ from tests.servers.programs import path_of
 
 FOLDER = ROOT / "deploy" / "grafana"
 VARIABLES = {"$__rate_interval": "10s", "$master": ".*", "$worker": ".*"}
-PATIENCE_S = 60.0
 
 
 @contextmanager
@@ -102,7 +101,7 @@ def test_each_panel_shows_a_run(commands: Commands, tmp_path: Path) -> None:
             return not missing
 
         try:
-            until("data of all panels", all_shown, PATIENCE_S)
+            until("data of all panels", all_shown)
         except AssertionError as error:
             raise AssertionError(f"no data: {missing}") from error
         (due,) = asked(url, "ssbench_due_operations_per_second")

@@ -27,8 +27,7 @@ from ssbench.embedded import EmbeddedSwift, SwiftOptions
 from ssbench.host.process import child_environment
 from tests.servers.certificates import Certificates
 from tests.servers.four_process import FourProcessSwift
-
-PATIENCE_S = 30.0
+from tests.timing import PATIENCE_S
 
 
 class Client:

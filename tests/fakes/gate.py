@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from tests.fakes.hostile_swift import Behaviour
@@ -27,6 +27,10 @@ class Gate:
         self._lock = threading.Lock()
         self._gone = threading.Event()
         self._open: set[socket.socket] = set()
+        self._passing = threading.Event()
+        self._passing.set()
+        self._passed_at_most: int | None = None
+        self.held = 0  #: responses that are held back
         self.port = held_port()  # nobody else gets it while the door is shut
         self._listener = socket.create_server(("127.0.0.1", self.port))
 
@@ -35,11 +39,20 @@ class Gate:
         self._turn = 0
         self._end_connections()
 
+    def hold(self, after: int = 0) -> None:
+        """Hold back responses, once so many pieces of them have passed: whoever asks then waits,
+        until the end of the connection."""
+        self.held = 0
+        self._passed_at_most = after
+        self._passing.clear()
+
     def shut(self) -> None:
         """As a server that was killed: connections are reset, new ones refused."""
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         self._end_connections()
+        self._passed_at_most = None
+        self._passing.set()
 
     def reopen(self) -> None:
         """Listen again, on the same port."""
@@ -74,10 +87,23 @@ class Gate:
                 return
             with socket.create_connection(("127.0.0.1", self._target)) as inner:
                 self._keep(sock, inner)
-                back = threading.Thread(target=_pump, args=(inner, sock), daemon=True)
+                back = threading.Thread(
+                    target=_pump, args=(inner, sock, self._await_turn), daemon=True
+                )
                 back.start()
                 _pump(sock, inner)
                 back.join()
+
+    def _await_turn(self) -> None:
+        """Return when a piece of a response may pass."""
+        with self._lock:
+            if self._passed_at_most is None:
+                return
+            self._passed_at_most -= 1
+            if self._passed_at_most >= 0:
+                return
+            self.held += 1
+        self._passing.wait()
 
     def _behaviour(self) -> Behaviour | None:
         with self._lock:
@@ -101,9 +127,12 @@ class Gate:
             self._open.clear()
 
 
-def _pump(source: socket.socket, target: socket.socket) -> None:
+def _pump(
+    source: socket.socket, target: socket.socket, before: Callable[[], None] = lambda: None
+) -> None:
     with suppress(OSError):
         while data := source.recv(65536):
+            before()
             target.sendall(data)
     with suppress(OSError):
         target.shutdown(socket.SHUT_WR)

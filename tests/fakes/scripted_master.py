@@ -34,8 +34,8 @@ from ssbench.transport.worker_transport import WorkerTransport
 from ssbench.worker.worker import Worker, local_settings
 from tests.fakes.batches import unpack_results
 from tests.fakes.control_states import IDLE
+from tests.timing import PATIENCE_S
 
-PATIENCE_S = 30.0
 RUN = "run1"
 
 Kind = TypeVar("Kind", bound=Message)

@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
+from tests.timing import PATIENCE_S
+
 Script = Callable[["Peer"], None]
 
 
@@ -89,7 +91,7 @@ class ScriptedServer:
 
     def wait_closed(self, count: int = 1) -> None:
         """Wait until the server has closed so many connections; blocks the thread."""
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + PATIENCE_S
         while self._closed < count and time.monotonic() < deadline:
             time.sleep(0.001)
         assert self._closed >= count

@@ -20,7 +20,7 @@ from ssbench.host.metrics import (
     tcp_retransmits,
     waited_seconds,
 )
-from tests.timing import spoilable
+from tests.timing import PATIENCE_S, spoilable
 
 
 class Times(NamedTuple):
@@ -246,7 +246,7 @@ class Steady:
         return {"interval_s": float(self.asked)}
 
 
-def until(condition: object, seconds: float = 10) -> None:
+def until(condition: object, seconds: float = PATIENCE_S) -> None:
     deadline = time.monotonic() + seconds
     while not condition():  # type: ignore[operator]
         assert time.monotonic() < deadline, "it never came"

@@ -73,6 +73,7 @@ from tests.fakes.batches import unpack_results
 from tests.fakes.drivers import with_token
 from tests.fakes.scripted_worker import ScriptedWorker
 from tests.fakes.slow_storage import DRIVER
+from tests.timing import PATIENCE_S
 
 RUN = "run1"
 ROOT = Path(__file__).resolve().parents[2]
@@ -223,7 +224,7 @@ class Scene:
         self.stack.close()
         self.master.kill_workers(0)
         self.master.release_workers()
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + PATIENCE_S
 
         def is_over() -> bool:
             alive = any(thread.is_alive() for thread in self._threads)

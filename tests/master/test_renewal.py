@@ -11,6 +11,7 @@ from ssbench.core.errors import AuthError
 from ssbench.core.model import SECOND_NS
 from ssbench.core.settings import Credentials
 from ssbench.master.renewal import Renewal
+from tests.timing import PATIENCE_S
 
 NOW = 1_000_000.0
 
@@ -39,7 +40,7 @@ class Tokens:
 def outcome_of(
     renewal: Renewal, previous: Credentials | None = None, now: float = NOW
 ) -> Credentials | str:
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + PATIENCE_S
     while (outcome := renewal.outcome(previous or Credentials(), now)) is None:
         assert time.monotonic() < deadline, "the renewal does not end"
     return outcome

@@ -26,6 +26,7 @@ from ssbench.runner.api import OPTIONS
 from ssbench.runner.single_run import Run
 from tests.descriptors import open_descriptors
 from tests.fakes.observers import Recorder
+from tests.timing import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
 SCENARIO: dict[str, Any] = {
@@ -336,10 +337,11 @@ def test_two_runs_one_of_them_in_a_thread_leave_nothing_behind(tmp_path: Path) -
     check()
     thread = threading.Thread(target=run)
     thread.start()
-    thread.join(60)
+    thread.join()
     assert len(results) == 6
     check()
-    deadline_s = time.monotonic() + 10  # a thread that was joined may take a moment to be gone
+    # A thread that was joined may take a moment to be gone.
+    deadline_s = time.monotonic() + PATIENCE_S
     while len(list(Path("/proc/self/task").iterdir())) > native:  # others may end meanwhile
         assert time.monotonic() < deadline_s
         time.sleep(0.01)

@@ -30,6 +30,7 @@ from ssbench.transport.parent_pipe import MasterAddress, address_line
 from ssbench.transport.sockets import Ports
 from tests.descriptors import open_descriptors
 from tests.master.test_master import Observer
+from tests.timing import PATIENCE_S
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +41,7 @@ def _own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def until(true: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE_S
     while not true():
         assert time.monotonic() < deadline
         time.sleep(0.01)

@@ -30,6 +30,7 @@ from ssbench.transport.key import CurveKey
 from ssbench.transport.master_transport import MasterTransport
 from ssbench.transport.sockets import Ports
 from tests.fakes.fake_ssh import fake_ssh, started
+from tests.timing import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
 Children = Callable[[], list[psutil.Process]]
@@ -101,7 +102,7 @@ def test_workers_start_and_end_with_the_block(
 
 
 def until(true: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_S
     while not true():
         assert time.monotonic() < deadline, tree_of(psutil.Process().children())
         time.sleep(0.02)

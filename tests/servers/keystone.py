@@ -19,8 +19,8 @@ from ssbench.embedded.launcher import bound_socket
 from ssbench.embedded.plan import PIPELINE
 from ssbench.host.process import child_environment
 from tests.servers.swift import swift_options
+from tests.timing import PATIENCE_S
 
-START_TIMEOUT_S = 120.0
 ADMIN_PASSWORD = "keystone-admin"
 SERVICE_PASSWORD = "swift-service"
 
@@ -74,7 +74,7 @@ class KeystoneSwift:
         self._process.communicate()
 
     def _wait_until_ready(self, output: str) -> Api:
-        deadline = time.monotonic() + START_TIMEOUT_S
+        deadline = time.monotonic() + PATIENCE_S
         while self._process.poll() is None and time.monotonic() < deadline:
             with contextlib.suppress(urllib.error.URLError, ConnectionError):
                 return Api(self.auth_url, Account("admin", ADMIN_PASSWORD, "admin", "Default"))

@@ -18,8 +18,8 @@ from ssbench.embedded.plan import Sections
 from tests.ports import held_port
 from tests.servers.programs import path_of
 from tests.servers.swift import swift_options
+from tests.timing import PATIENCE_S
 
-START_TIMEOUT_S = 60.0
 REGION = "us-east-1"
 
 
@@ -105,7 +105,7 @@ class VersityGW(S3Server):
         self._process.wait()
 
     def _wait_until_ready(self, port: int) -> None:
-        deadline = time.monotonic() + START_TIMEOUT_S
+        deadline = time.monotonic() + PATIENCE_S
         while self._process.poll() is None and time.monotonic() < deadline:
             with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
                 return

@@ -22,10 +22,11 @@ from pwd import getpwnam
 
 from tests.ports import held_port
 from tests.servers.programs import path_of
+from tests.timing import PATIENCE_S
 
 USER, PASSWORD = "tester", "Wd7-passw0rd, of nobody else"
 REALM = "dav of the tests"
-START_TIMEOUT_S = 60.0
+
 _APACHE_MODULES = Path("/usr/lib/apache2/modules")
 
 
@@ -81,7 +82,7 @@ class DavServer:
                 self.command(), stdin=subprocess.DEVNULL, stdout=output, stderr=output,
                 cwd=Path(__file__).parents[2],
             )  # fmt: skip
-        deadline = time.monotonic() + START_TIMEOUT_S
+        deadline = time.monotonic() + PATIENCE_S
         while self.process.poll() is None and time.monotonic() < deadline:
             try:
                 urllib.request.urlopen(f"{self.url}/", timeout=5).close()

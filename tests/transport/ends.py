@@ -12,9 +12,9 @@ from ssbench.transport.master_transport import MasterTransport
 from ssbench.transport.sockets import Ports
 from ssbench.transport.worker_transport import Control, WorkerTransport
 from tests.fakes.control_states import IDLE
+from tests.timing import PATIENCE_S
 
 ANY = Ports(0, 0, 0)
-PATIENCE_S = 60.0  #: never needed in full, unless something is wrong
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from ssbench.core.text import printable
 from ssbench.storage.base import order_fault
 from ssbench.storage.http.response import LISTING_MAX, RESPONSE_MAX, StreamingCollector
 from ssbench.storage.http.xmlreader import XmlReader
-from ssbench.storage.s3.options import LEGAL_BUCKETS
+from ssbench.storage.s3.options import LEGAL_BUCKETS, check_bucket
 
 RUN_HEADER = "x-amz-meta-ssbench-run"
 _META, _NEUTRAL = "x-amz-meta-", "x-object-meta-"  # NEUTRAL: as in core.naming
@@ -43,6 +43,8 @@ REJECTED = frozenset(
         "TokenRefreshRequired",
     }
 )  # fmt: skip
+#: A name of naming.container_name.
+_OURS = re.compile(r".*_[0-9]{6,10}(_[^/]+)?", re.DOTALL)
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
 _ESCAPED = re.compile(r"--([0-9a-f]{2})|-")
 #: Elements that hold a record, below the root.
@@ -94,8 +96,8 @@ def bucket_of(container: str) -> str:
 
 
 def container_of(bucket: str) -> str | None:
-    """The container of a bucket: ``ssbench_000061`` of ``ssbench-000061``; None if no container
-    that we name has this bucket."""
+    """The container of a bucket: ``ssbench_000061`` of ``ssbench-000061``. One that we can't have
+    named has its own name; None if that is the name of a container of ours, or of no bucket."""
     pieces = _ESCAPED.split(bucket)
     octets = b"".join(
         piece.encode() if index % 2 == 0 else bytes.fromhex(piece) if piece else b"_"
@@ -105,6 +107,8 @@ def container_of(bucket: str) -> str | None:
     with suppress(UsageError):
         if bucket_of(container) == bucket:
             return container
+    with suppress(UsageError):
+        return None if _OURS.fullmatch(bucket) else check_bucket(bucket)
     return None
 
 

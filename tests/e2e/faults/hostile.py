@@ -41,6 +41,11 @@ class Fault:
     status: int = 0
 
     @property
+    def unanswered(self) -> bool:
+        """Whether it is a connection that ends without a byte of a response."""
+        return self.kind is ErrorKind.DISCONNECTED
+
+    @property
     def sign(self) -> str:
         """What it can be told by; several may look alike."""
         return f"{self.kind.label} {self.status or '-'}: {self.words}"

@@ -17,6 +17,7 @@ import pytest
 
 from ssbench.storage.http.stream import CIPHERTEXT_SIZE, PlainStream, TlsStream
 from tests.servers.certificates import Certificates
+from tests.timing import PATIENCE_S
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="low-water marks need Linux")
 MANY = 100_000_000
@@ -98,7 +99,7 @@ def send_and_wait(peer: socket.socket, *parts: bytes) -> int:
 
 def await_timestamps(stream: PlainStream, peer: socket.socket) -> None:
     """The kernel enables timestamps with a delay: until then, reads have their own time."""
-    until_s = time.monotonic() + 20
+    until_s = time.monotonic() + PATIENCE_S
     while time.monotonic() < until_s:
         stream.recv_into(bytearray(send_and_wait(peer, b"x")))
         if stream.arrived_ns() < 0:  # it came before it was read

@@ -432,9 +432,14 @@ def test_a_name_that_no_bucket_can_have_is_refused_with_what_would_be_right(buck
         check_bucket(bucket)
 
 
-@pytest.mark.parametrize("bucket", ["Bucket_000001", "bücket", "a.b-000001", "a--zz"])
+@pytest.mark.parametrize("bucket", ["Bucket_000001", "bücket"])
 def test_a_bucket_that_no_container_has_is_left_out(bucket: str) -> None:
     assert container_of(bucket) is None
+
+
+@pytest.mark.parametrize("bucket", ["My_Bucket", "a.b-000001", "a--zz", "1.2.3.4"])
+def test_the_bucket_of_another_client_is_listed_by_its_name(bucket: str) -> None:
+    assert container_of(bucket) == bucket
 
 
 @pytest.mark.parametrize("bucket", ["My_Bucket", "a..b", "b-"])
