@@ -167,11 +167,21 @@ def test_the_runs_of_two_masters_at_the_same_time_are_reported_as_one(commands: 
     by_worker = merged["workers"]["requests_by_worker_id"]
     assert sorted(by_worker.values()) == sorted(map(len, dues))
     assert merged["phases"]["POPULATE"]["count"] == 20
-    # Only what was due while both ran counts; a due time on the edge may be on either side of it.
-    both = sum(low <= due < high for each in dues for due in each)
-    assert total["count"] == pytest.approx(both, abs=2)
     # Each end of it is moved inwards to a whole millisecond.
     assert -1e-5 < high - low - total["rate_window_s"] < 2.001e-3
+
+    def within(instants: tuple[list[float], ...]) -> tuple[int, int]:
+        """How many at least and at most: on a busy host, many may be within a millisecond."""
+        edge_s = 2e-3
+        fewest, most = (
+            sum(low + by <= each < high - by for one in instants for each in one)
+            for by in (edge_s, -edge_s)
+        )
+        return fewest, most
+
+    # Only what was due while both ran counts.
+    fewest, most = within(dues)
+    assert fewest <= total["count"] <= most
     # The rate is that of what completed meanwhile, late or not.
-    completed = sum(low <= end < high for each in ended for end in each)
-    assert total["requests_per_s"] * total["rate_window_s"] == pytest.approx(completed, abs=3)
+    fewest, most = within(ended)
+    assert fewest - 0.01 <= total["requests_per_s"] * total["rate_window_s"] <= most + 0.01

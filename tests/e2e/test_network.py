@@ -16,7 +16,7 @@ from statistics import median
 import pytest
 
 from ssbench import statfile
-from ssbench.core.errors import StatFileError
+from ssbench.core.errors import ExitStatus, StatFileError
 from ssbench.core.operations import READ
 from ssbench.core.records import HostRecord
 from ssbench.core.stats.tally import Tally
@@ -156,8 +156,8 @@ def test_metrics_of_the_stores_host_are_recorded_and_a_run_does_not_need_them(
     words = ["--metrics-only", "--zmq-host", network.master_address(1), *PORTS, *keyed]
     metrics = commands.worker(*words, "metrics", preexec_fn=on(network, "store-01"))
     metrics.wait_for("Worker metrics for metrics only")
-    path = commands.scenario(operation_count=None, run_seconds=9, user_count=4)
-    options = ["--noop", "--rate", 40, "--worker-timeout", 1, *keyed]
+    path = commands.scenario(operation_count=None, run_seconds=600, user_count=4)
+    options = ["--noop", "--rate", 40, "--worker-timeout", 5, *keyed]
     master = commands.start_run(
         "-f", path, *options, workers=2, ports=PORTS, preexec_fn=network.master.enter()
     )
@@ -165,8 +165,10 @@ def test_metrics_of_the_stores_host_are_recorded_and_a_run_does_not_need_them(
     stat_file = master.stat_file
     until("two seconds are recorded", lambda: seconds_of_store(stat_file) >= 2)
     metrics.signal(signal.SIGKILL)
-    ended = master.wait().fine()
-    assert "WARNING: No more metrics from worker metrics (store-01" in ended.err
+    master.wait_for("WARNING: No more metrics from worker metrics (store-01")
+    master.interrupt()
+    ended = master.wait().fine(ExitStatus.INTERRUPTED)
+    assert "Lost worker metrics" not in ended.err
     assert ended.stats.worker_count == 2
     assert [w.concurrency for w in workers_of(stat_file) if w.worker_id == "metrics"] == [0]
     assert re.search(r"^ +store-01 +metrics only +[\d.]+", ended.out, re.MULTILINE), ended.out
@@ -179,7 +181,7 @@ def test_metrics_of_the_stores_host_are_recorded_and_a_run_does_not_need_them(
     assert len(report["workers"]["requests_by_worker_id"]) == 2
     with sheet.open() as file:
         rows = [row for row in csv.DictReader(file) if row["host"] == "store-01"]
-    assert 2 <= len(rows) <= 10
+    assert len(rows) >= 2
     cpu = ("usr", "sys", "idl", "wai", "hiq", "siq", "stl")
     assert all(sum(float(row[name]) for name in cpu) == pytest.approx(100, abs=0.1) for row in rows)
     assert len({row["time"] for row in rows}) >= len(rows) - 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import socket
+import time
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -30,6 +31,7 @@ from ssbench.core.messages import (
 )
 from ssbench.core.model import RESULT_NUMBERS, Phase, Result
 from tests.corpus import recorded
+from tests.timing import PATIENCE_S
 
 #: The first bytes of what other tools say.
 OTHER_TOOLS = {
@@ -146,12 +148,11 @@ class Listener:
         self._results.setsockopt(zmq.SNDTIMEO, 10_000)
         self._results.connect(f"tcp://127.0.0.1:{results}")
 
-    def control_state(
-        self, fits: Callable[[ControlState], object], most: int = 100
-    ) -> ControlState:
+    def control_state(self, fits: Callable[[ControlState], object]) -> ControlState:
         """The first control_state that fits."""
-        for _ in range(most):
-            assert self._states.poll(10_000), "no control state"
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
+            assert self._states.poll(PATIENCE_S * 1000), "no control state"
             received = decode(self._states.recv())
             if isinstance(received, ControlState) and fits(received):
                 return received
