@@ -5,9 +5,25 @@ from pathlib import Path
 
 import pytest
 
+from ssbench.core.messages import ControlState
+from ssbench.transport.master_transport import MasterTransport
 from tests.cli.conftest import interrupted_cleanup, shell
 
 __all__ = ["interrupted_cleanup", "shell"]
+
+
+@pytest.fixture
+def control_states(monkeypatch: pytest.MonkeyPatch) -> list[ControlState]:
+    """Those that masters of this process have sent: they tell workers that the master is there."""
+    states: list[ControlState] = []
+    send = MasterTransport.send_control_state
+
+    def send_and_record(self: MasterTransport, state: ControlState) -> None:
+        states.append(state)
+        send(self, state)
+
+    monkeypatch.setattr(MasterTransport, "send_control_state", send_and_record)
+    return states
 
 
 @pytest.fixture

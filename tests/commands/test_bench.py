@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -30,6 +29,7 @@ from ssbench.commands.bench.settings import BENCH_PREFIX
 from ssbench.core.dispatch.dispatcher import JobCounts
 from ssbench.core.errors import UsageError
 from ssbench.core.live import Observer, RunProgress
+from ssbench.core.messages import ControlState
 from ssbench.core.model import Phase
 from ssbench.master.phase_machine import PhaseOutcome
 from ssbench.report.operations import MIXED_COLUMNS, READ_COLUMNS, WRITE_COLUMNS
@@ -39,6 +39,7 @@ from ssbench.runner.single_run import Aborted, RunResult
 from ssbench.runner.stop import Stop
 from tests.cli.shell import Said, Shell, free_ports, stat_file
 from tests.report import runs
+from tests.transport.ends import until
 
 
 @pytest.fixture(autouse=True)
@@ -341,19 +342,21 @@ def test_a_pause_of_the_suite_says_what_it_waits_for() -> None:
 
 
 def test_workers_stay_while_the_csv_file_of_a_step_is_written_slowly(
-    suite: Callable[..., Said], tmp_path: Path
+    suite: Callable[..., Said], tmp_path: Path, control_states: list[ControlState]
 ) -> None:
     pipe = tmp_path / "bench4KBput1.csv"
     os.mkfifo(pipe)
     read: list[str] = []
 
     def read_late() -> None:
-        time.sleep(3)
-        read.append(pipe.read_text())
+        with pipe.open() as file:  # once it is opened for writing
+            before = len(control_states)
+            assert until(lambda: len(control_states) > before + 2)
+            read.append(file.read())
 
     reader = threading.Thread(target=read_late)
     reader.start()
-    said = suite("--worker-timeout", "1")
+    said = suite()
     reader.join()
     assert said.status == 0
     assert read[0].count("\n") == 6

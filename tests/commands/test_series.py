@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,8 @@ from ssbench.core.stats.run_stats import RunStats
 from ssbench.runner.results import read_stats
 from ssbench.runner.series import check_paths, path_of_load
 from ssbench.storage.noop import NoopStorage
-from ssbench.transport.master_transport import MasterTransport
 from tests.cli.shell import Said, Shell, scenario
+from tests.transport.ends import until
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
 
@@ -187,17 +186,9 @@ def test_an_error_of_the_first_step_prints_no_table(shell: Shell) -> None:
 
 
 def test_a_series_creates_containers_once_and_releases_workers_at_the_end(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, control_states: list[ControlState]
 ) -> None:
-    states: list[ControlState] = []
-    made: list[str] = []
-    send = MasterTransport.send_control_state
-
-    def send_and_record(self: MasterTransport, state: ControlState) -> None:
-        states.append(state)
-        send(self, state)
-
-    monkeypatch.setattr(MasterTransport, "send_control_state", send_and_record)
+    states, made = control_states, list[str]()
     monkeypatch.setattr(
         NoopStorage, "make_container", lambda self, name, changing: made.append(name)
     )
@@ -210,14 +201,15 @@ def test_a_series_creates_containers_once_and_releases_workers_at_the_end(
 
 
 def test_no_worker_is_lost_while_the_results_of_a_step_are_read(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, control_states: list[ControlState]
 ) -> None:
     def slowly(path: str) -> RunStats:
-        time.sleep(2)
+        before = len(control_states)
+        assert until(lambda: len(control_states) > before + 2)
         return read_stats(path)
 
     monkeypatch.setattr("ssbench.runner.series.read_stats", slowly)
-    said = sweep(shell, "users=1,2", "--worker-timeout", "1")
+    said = sweep(shell, "users=1,2")
     assert said.status is ExitStatus.OK
     assert "Lost worker" not in said.err
 

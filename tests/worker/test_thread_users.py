@@ -14,6 +14,7 @@ from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Job, Timing
 from ssbench.core.operations import OPERATIONS, READ
 from ssbench.worker.thread_users import ThreadUserPool
+from tests.timing import PATIENCE_S
 from tests.worker import test_user_pool
 
 DOWN = StorageError(ErrorKind.RESET, "reset")
@@ -21,10 +22,11 @@ REJECTED = StorageError(ErrorKind.UNAUTHORIZED, "401", status=401)
 
 
 class Blocking:
-    """A driver whose calls block their thread for ``seconds``, and fail by job number."""
+    """A driver whose calls block their thread until it may go on, and fail by job number."""
 
     def __init__(self) -> None:
-        self.seconds = 0.0
+        self.go_on = threading.Event()
+        self.go_on.set()
         self.faults: dict[int, list[object]] = {}
         self.lock = threading.Lock()
         self.in_flight = self.most_in_flight = self.begun = 0
@@ -38,7 +40,7 @@ class Blocking:
             self.begun += 1
             self.most_in_flight = max(self.most_in_flight, self.in_flight)
             self.threads.add(threading.get_ident())
-        time.sleep(self.seconds)
+        self.go_on.wait()
         with self.lock:
             self.in_flight -= 1
             faults = self.faults.get(job.number)
@@ -63,7 +65,7 @@ class Team(test_user_pool.Team):
         self.add([Job(number, READ, 0, number, 0, 7) for number in numbers])
 
     def until(self, done: Callable[[], bool]) -> None:
-        with gevent.Timeout(60):
+        with gevent.Timeout(PATIENCE_S):
             while not done():
                 gevent.sleep(0.002)
 
@@ -91,14 +93,17 @@ def team() -> Iterator[Callable[..., Team]]:
 
     yield make
     for each in made:
+        each.driver.go_on.set()
         each.user_pool.close()
 
 
 def test_as_many_operations_are_in_flight_as_there_are_users(team: Callable[..., Team]) -> None:
     here = team(4)
-    here.driver.seconds = 0.05
+    here.driver.go_on.clear()
     here.work(*range(1, 13))
     assert here.held.busy == 4
+    here.until(lambda: here.driver.in_flight == 4)
+    here.driver.go_on.set()
     assert here.results(12) == [(number, 0) for number in range(1, 13)]
     assert (here.driver.most_in_flight, len(here.driver.threads), here.held.busy) == (4, 4, 0)
     assert threading.get_ident() not in here.driver.threads
@@ -106,22 +111,26 @@ def test_as_many_operations_are_in_flight_as_there_are_users(team: Callable[...,
 
 def test_the_loop_goes_on_while_threads_block(team: Callable[..., Team]) -> None:
     here = team(1)
-    here.driver.seconds = 0.2
+    here.driver.go_on.clear()
     here.work(1)
-    turns = 0
-    while not (here.held.finished or here.rows):
+    here.until(lambda: here.driver.in_flight == 1)
+    blocked_ns = time.perf_counter_ns()
+    for _ in range(5):
         gevent.sleep(0.005)
-        turns += 1
-    assert turns > 5
-    (row,) = here.rows or (here.results(1) and here.rows)
-    assert row.last_byte_ns >= 0.2e9
+    assert not [*here.held.finished, *here.rows]
+    blocked_ns = time.perf_counter_ns() - blocked_ns
+    here.driver.go_on.set()
+    here.results(1)
+    assert here.rows[0].last_byte_ns >= blocked_ns
 
 
 def test_users_can_be_added_and_removed(team: Callable[..., Team]) -> None:
     here = team(1)
-    here.driver.seconds = 0.03
+    here.driver.go_on.clear()
     here.work(*range(1, 7))
     here.resize(3)
+    here.until(lambda: here.driver.in_flight == 3)
+    here.driver.go_on.set()
     here.results(6)
     assert here.driver.most_in_flight == 3
     here.resize(1)
@@ -183,9 +192,10 @@ def test_nothing_starts_after_the_lease_or_the_close(team: Callable[..., Team]) 
 
 def test_close_does_not_wait_and_threads_end(team: Callable[..., Team]) -> None:
     here = team(3)
-    here.driver.seconds = 0.1
+    here.driver.go_on.clear()
     here.work(1, 2, 3, 4)
     here.user_pool.close()
+    here.driver.go_on.set()
     here.until_threads_end()
     assert here.rows == []
 
@@ -194,7 +204,7 @@ def ahead(team: Callable[..., Team]) -> Team:
     """One user of a store that was quick until now, with 8 of 20 jobs waiting for its thread."""
     here = team(1)
     here.held.quick = 8
-    here.driver.seconds = 0.1
+    here.driver.go_on.clear()
     here.work(*range(1, 21))
     while not here.driver.in_flight:
         time.sleep(0.001)  # the loop does not run
@@ -204,8 +214,9 @@ def ahead(team: Callable[..., Team]) -> Team:
 
 def test_threads_of_a_quick_store_do_not_wait_for_the_loop(team: Callable[..., Team]) -> None:
     here = ahead(team)
-    here.driver.seconds = 0.0
-    time.sleep(0.3)  # the loop does not run
+    here.driver.go_on.set()
+    while here.driver.begun < 9:
+        time.sleep(0.001)  # the loop does not run
     assert here.driver.begun == 9
     assert here.results(20) == [(number, 0) for number in range(1, 21)]
     assert (here.driver.most_in_flight, here.held.busy) == (1, 0)
@@ -225,6 +236,7 @@ def test_without_users_what_waits_for_threads_is_taken_back(team: Callable[..., 
     here = ahead(team)
     here.resize(0)
     assert [job.number for job in here.held.queues[0]] == [*range(2, 21)]
+    here.driver.go_on.set()
     here.until(lambda: not here.held.busy)
     assert here.driver.begun == 1
     here.resize(2)
@@ -233,11 +245,12 @@ def test_without_users_what_waits_for_threads_is_taken_back(team: Callable[..., 
 
 def test_without_users_an_operation_in_flight_is_retried(team: Callable[..., Team]) -> None:
     here = team(2)
-    here.driver.seconds = 0.05
+    here.driver.go_on.clear()
     here.driver.faults = {1: [DOWN]}
     here.work(1)
     here.until(lambda: here.driver.in_flight == 1)
     here.resize(0)
+    here.driver.go_on.set()
     assert here.results(1) == [(1, 0)]
     assert [row.retries for row in here.rows] == [1]
     here.until_threads_end()
@@ -246,13 +259,15 @@ def test_without_users_an_operation_in_flight_is_retried(team: Callable[..., Tea
 def test_what_waits_for_threads_is_not_begun_after_the_lease(team: Callable[..., Team]) -> None:
     here = ahead(team)
     here.held.lease_expires_ns = 1
+    here.driver.go_on.set()
     here.until(lambda: here.user_pool.closed)
-    time.sleep(0.2)
+    here.until_threads_end()
     assert here.driver.begun == 1
 
 
 def test_what_waits_for_threads_is_not_begun_after_the_close(team: Callable[..., Team]) -> None:
     here = ahead(team)
     here.user_pool.close()
+    here.driver.go_on.set()
     here.until_threads_end()
     assert here.driver.begun == 1
