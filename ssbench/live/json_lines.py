@@ -23,7 +23,7 @@ class LiveJson(Sink):
         self._path, self._tell = path, tell
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK | os.O_CLOEXEC
         try:
-            self._file = os.open(path, flags, 0o666)
+            self._file = os.open(path, flags, 0o600)
         except OSError as error:
             raise SsbenchError(f"--live-json {path}: can't be written: {error.strerror}") from error
         self._rest = b""  # of a line that was written in part

@@ -94,6 +94,15 @@ def test_a_state_has_rounded_figures_and_no_rest_at_the_end(over: bool) -> None:
     }  # fmt: skip
 
 
+def test_a_new_file_is_its_owners_and_one_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
+    new, shared = tmp_path / "new", tmp_path / "shared"
+    shared.touch()
+    shared.chmod(0o644)
+    for path, mode in ((new, 0o600), (shared, 0o644)):
+        LiveJson(str(path), pytest.fail).close()
+        assert path.stat().st_mode & 0o777 == mode
+
+
 def test_the_run_of_a_series_is_named(tmp_path: Path) -> None:
     with watched(tmp_path / "a", Clock()) as live:
         for number, name in ((1, "users 4"), (2, "users 8")):
