@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from ssbench import __version__
 from ssbench.cli.options import (
+    AB,
     BROWSE,
     CLEANUP_CONTAINERS,
     COMPARE,
@@ -117,6 +118,19 @@ COMMANDS: Mapping[str, Command] = {
         stray=_SCENARIO_WITH_F,
         groups=_WORKERS_OF_RUN,
         examples=("my.scenario --slo 'p99 < 50ms' --workers 4",),
+        has_statistics=True,
+    ),
+    "ab": Command(
+        AB,
+        "commands.ab:ab",
+        "run two variants of a scenario in turn, and compare them",
+        "Runs a scenario with the options of --a and with those of --b, in pairs (A B, B A ...), "
+        "and compares the pairs: for each figure the change with its interval, and whether it is "
+        "more than noise. Options outside of --a and --b are of both.",
+        stray=_SCENARIO_WITH_F,
+        groups=_WORKERS_OF_RUN,
+        examples=("my.scenario -r 60 --warmup 10 --a '-u 10' --b '-u 20'",),
+        is_common=False,
         has_statistics=True,
     ),
     "report-scenario": Command(

@@ -205,6 +205,39 @@ RUN_SCENARIO = (
     *ERRORS, *RESULT_FILES, THRESHOLD, JUNIT, of_run("abort_window_s"),
     *WORKER_COUNTS, *STORE_OPTIONS,
 )
+_VARIANT = "comparison"
+
+
+def precision(text: str) -> float:
+    """``2%`` or ``2``."""
+    return units.tolerance.of_text(text.removesuffix("%"))
+
+
+_FAIL_IF = row("--fail-if", "fail_if", str, "",
+        "exit with status 3 if a change is more than noise and meets this condition, such as "
+        "'p99 > +10%' or 'rate(READ) < -5%', or cannot be judged; may be repeated", metavar="RULE",
+        repeat=True, brief="exit status 3, as in 'p99 > +10%'")
+AB = (
+    *_FILE,
+    row("--a", "a", types.options_text, _VARIANT,
+        "options of variant A, in one word, such as '-u 10'; '' for none; those outside of "
+        "--a and --b are of both", metavar="OPTIONS", required=True, command_line_only=True,
+        brief="options of variant A, such as '-u 10'"),
+    row("--b", "b", types.options_text, _VARIANT, "the same of variant B, which is compared with A",
+        metavar="OPTIONS", required=True, command_line_only=True,
+        brief="options of variant B, compared with A"),
+    row("--repeat", "repeat", units.whole(1, 1000), _VARIANT,
+        "run so many pairs; with --precision: at most", default=6, metavar="PAIRS",
+        brief="pairs of runs, 6"),
+    row("--precision", "precision", precision, _VARIANT,
+        "stop as soon as the change of the rate (with --rate: of the median response time) is "
+        "known to within this, such as 2%", metavar="PERCENT",
+        brief="stop when the change is known to this"),
+    replace(_FAIL_IF, group=_VARIANT),
+    *(replace(option, brief="") for option in (*_USERS, *_LENGTH)), *_OBJECTS,
+    of_run("rate"), *_ARRIVALS, *only(OF_SCENARIO, "warmup", "cooldown"), *HOW, *ERRORS,
+    *without(RESULT_FILES, "percentiles"), *WORKER_COUNTS, *STORE_OPTIONS,
+)
 FIND_LIMIT = (
     *_FILE, *(replace(option, brief="") for option in _USERS), *_OBJECTS,
     row("--slo", "slos", threshold, SEARCH,
@@ -304,10 +337,7 @@ COMPARE = (
     row("--seed", "seed", units.seed, "",
         "seed of the resampling for intervals; the same seed repeats them", default=1,
         metavar="NUMBER"),
-    row("--fail-if", "fail_if", str, "",
-        "exit with status 3 if a change is more than noise and meets this condition, such as "
-        "'p99 > +10%' or 'rate(READ) < -5%', or cannot be judged; may be repeated", metavar="RULE",
-        repeat=True, brief="exit status 3, as in 'p99 > +10%'"),
+    _FAIL_IF,
     *without(SELECTION, "operation_names"),
     _MEMORY,
 )

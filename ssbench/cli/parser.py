@@ -12,21 +12,21 @@ from typing import Any, NoReturn
 from ssbench.cli.console import check_output, tell, write_output
 from ssbench.core.errors import UsageError
 from ssbench.core.hiding import Hiding
-from ssbench.core.option import Option, check_needs
+from ssbench.core.option import Option, check_needs, options_text
 from ssbench.core.text import close_matches
 
 SHOW_CONFIG = "--show-config"
 #: Letters that are other options in other commands, for historical reasons; a test compares them
 #: with the commands.
 LETTERS = {
-    "-b": "-b is --block-size in run-scenario and find-limit, --container-base in "
+    "-b": "-b is --block-size in run-scenario, ab and find-limit, --container-base in "
     "cleanup-containers",
-    "-c": "-c is --container-count in run-scenario, find-limit and replay, --concurrency in "
+    "-c": "-c is --container-count in run-scenario, ab, find-limit and replay, --concurrency in "
     "cleanup-containers and ssbench-worker",
-    "-f": "-f is --scenario in run-scenario, find-limit and doctor, --report-file in "
+    "-f": "-f is --scenario in run-scenario, ab, find-limit and doctor, --report-file in "
     "report-scenario",
     "-p": "-p is --policy in ssbench-master, --profile-count in ssbench-worker",
-    "-r": "-r is --run-seconds in run-scenario, --rps-histogram in report-scenario",
+    "-r": "-r is --run-seconds in run-scenario and ab, --rps-histogram in report-scenario",
 }
 
 
@@ -137,6 +137,8 @@ class Parser(argparse.ArgumentParser):
         if left:
             self.error(self._unexpected(left))
         self._words = ()
+        if self._takes_options:
+            found.words = words
         self._add_defaults(found)
         return found, left
 
@@ -144,6 +146,11 @@ class Parser(argparse.ArgumentParser):
     def _bare(self) -> list[str]:
         """The spellings of the option that may be left out."""
         return [flag for row in self.rows if row.bare for flag in (*row.flags, *row.aliases)]
+
+    @property
+    def _takes_options(self) -> set[str]:
+        """The options whose value is options."""
+        return {flag for row in self.rows if row.type is options_text for flag in row.flags}
 
     def _require_nothing(self) -> None:
         for action in self._actions:
@@ -242,6 +249,9 @@ class Parser(argparse.ArgumentParser):
         unknown: list[str] = []
         is_value = False  # of the option before it
         for index, word in enumerate(words):
+            if found and found[-1] in self._takes_options:  # argparse would take it as an option
+                found[-1] += f"={word}"
+                continue
             is_option = word.startswith("-") and word != "-"
             if word == "--" or (self._subparsers and not is_option):
                 found += words[index:]  # the rest are positional arguments, or a command's

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import shlex
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from datetime import date, datetime, time, timezone
@@ -208,6 +209,14 @@ def check_needs(
         needed = by_name.get(row.needs)
         if needed is not None and row.name in given and not value(needed):
             raise UsageError(f"{row.flags[-1]} does nothing without {needed.flags[-1]}")
+
+
+def options_text(text: str) -> list[str]:
+    """Options in one argument, quoted as in a shell: ``'-u 10 --s3-style virtual'``."""
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"{error}: quote the options as in a shell") from error
 
 
 def path(text: str) -> str:

@@ -135,7 +135,11 @@ def of_comparison(found: Comparison, rules: Sequence[ChangeRule] = ()) -> Report
         section_of(Table.of("differing_settings", settings)),
         Section("total", facts=parts.get(None, ())),
         section_of(Table.of("operations", operations, by="operation")),
-        Section("changes", notes=[*_part(chosen), *_summary(found)], formats="text"),
+        Section(
+            "changes",
+            notes=[*_part(chosen), *_named_sides(found), *_summary(found)],
+            formats="text",
+        ),
         Section("remarks", notes=list(_remarks(found, parts.values())), formats="text"),
         Section("closing", notes=[plain_note(line) for line in _closing(found)], formats="text"),
         *([section_of(_rules(judged), "FAIL IF")] if judged else []),
@@ -327,6 +331,12 @@ def _figure(
 def _named(pattern: str, measure: Measure) -> str:
     percent = "" if measure.percent is None else f"p{percent_text(measure.percent)}"
     return pattern.format(percent)
+
+
+def _named_sides(found: Comparison) -> Iterator[Note]:
+    names = found.sides.names if found.sides is not None else ()
+    for place, name in enumerate(names):
+        yield plain_note(f"{Sides.letter(place)}: {name}")
 
 
 def _part(chosen: Selection) -> list[Note]:

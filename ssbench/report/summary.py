@@ -511,8 +511,13 @@ def _changes(figures: Mapping[str, Row], keys: Mapping[str, str], names: Sequenc
 def _failed_of_runs(errors: Sequence[int], operations: Sequence[int], names: Sequence[str]) -> str:
     """The runs with failures first, so that a short line never hides them."""
     if not any(errors):
-        text = _of_runs([_failed(*each) for each in zip(errors, operations, strict=True)])
-        return text if names[0] == "run 1" else text.replace("in each run", "on each side")
+        texts = [_failed(*each) for each in zip(errors, operations, strict=True)]
+        if names[0] == "run 1":
+            return _of_runs(texts)
+        if len(set(texts)) == 1:
+            return f"{texts[0]}, on each side"
+        sides = [f"{name}: {text}" for name, text in zip(names, texts, strict=True)]
+        return _listed(sides, _TEXT_WIDTH, "side")
     runs = sorted(range(len(errors)), key=lambda at: -errors[at] / max(operations[at], 1))
     texts = [_failed(errors[at], operations[at]).replace(" operations", "") for at in runs]
     parts = [f"{names[at]}: {text}" for at, text in zip(runs, texts, strict=True)]

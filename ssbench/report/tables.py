@@ -274,7 +274,7 @@ def compared_runs(report: Report) -> Table:
     rows, numbers = [], Counter[str]()
     for number, run in enumerate(report["runs"].tables[0].rows, 1):
         compared = f"{plural(run['whole_seconds'], 'whole second')} compared"
-        if run["short"]:
+        if run["short"] and "side" not in run:
             compared = "too short for intervals: its figures cover the whole run"
         name = f"Run {number}"
         if "side" in run:

@@ -207,6 +207,7 @@ def test_options_that_may_be_repeated_keep_all_values(
 def test_verbose_and_quiet_may_precede_or_follow_the_command(command: str) -> None:
     needed = {
         "run-scenario": "-f s", "find-limit": "-f s --slo p99<1s", "report-scenario": "-s f",
+        "ab": "-f s --a= --b=",
         "compare": "f g", "browse": "d", "make-key": "f", "nectar": "bench-put",
         **{name: "c" for name in COMMANDS if name.startswith("bench ")},
         "bench files": "read d", "gen-files": "d 1 1", "diff-dirs": "a b",
@@ -385,7 +386,7 @@ def test_a_command_for_ssh_has_the_quotes_of_a_shell(shell: Shell) -> None:
 def test_existing_objects_are_for_scenarios_only() -> None:
     rows = {command: {row.name for row in each.rows} for command, each in COMMANDS.items()}
     assert [name for name, each in rows.items() if "existing" in each] == [
-        "run-scenario", "find-limit",
+        "run-scenario", "find-limit", "ab",
     ]  # fmt: skip
 
 

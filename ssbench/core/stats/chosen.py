@@ -80,9 +80,7 @@ class Chosen:
         if kind == "worker_names":
             worker = run.workers.get((run.run_id, number))
             return [run.worker_id(run.run_id, number), *([worker.host] if worker else [])]
-        urls = run.header.store.get("urls") if run.header else None
-        named = isinstance(urls, list | tuple) and 0 <= number < len(urls)
-        url = str(urls[number]) if urls and named else f"storage URL {number + 1}"
+        url = run.endpoint(run.run_id, number)
         try:
             parts = urlsplit(url)
         except ValueError:
