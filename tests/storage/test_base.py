@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 
 import pytest
 
@@ -18,6 +19,12 @@ HALVES = [
 ]
 
 
+def types_of(parameters: Mapping[str, inspect.Parameter]) -> list[str]:
+    """By name: a module whose annotations are read has classes in place of their names."""
+    found = (each.annotation for each in parameters.values())
+    return [each if isinstance(each, str) else each.__name__ for each in found]
+
+
 @pytest.mark.parametrize(("driver", "half"), HALVES)
 def test_a_driver_takes_what_the_contract_gives(driver: type, half: type) -> None:
     # Drivers are loaded by name, so the type checker never compares the two.
@@ -27,7 +34,5 @@ def test_a_driver_takes_what_the_contract_gives(driver: type, half: type) -> Non
         promised = inspect.signature(getattr(half, method)).parameters
         taken = inspect.signature(getattr(driver, method)).parameters
         assert list(taken) == list(promised)
-        assert {name: each.annotation for name, each in taken.items()} == {
-            name: each.annotation for name, each in promised.items()
-        }
+        assert types_of(taken) == types_of(promised)
     assert isinstance(inspect.getattr_static(driver, "credentials_serial"), property)
