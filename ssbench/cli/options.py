@@ -104,6 +104,11 @@ def without(rows: Sequence[Option], *names: str) -> tuple[Option, ...]:
     return tuple(row for row in rows if row.name not in names)
 
 
+def of_group(group: str, rows: Sequence[Option]) -> tuple[Option, ...]:
+    """The rows in a section of the help: an option that joins it is one of each command with it."""
+    return tuple(row for row in rows if row.group == group)
+
+
 # fmt: off
 LOUDNESS = (
     VERBOSE,
@@ -124,20 +129,16 @@ _RESUME_OF_RUN = row("--resume-cleanup", "resume_cleanup", str, WHAT,
         metavar="STATS_FILE", exclusive="scenario", required=True, command_line_only=True, file="r")
 MASTER_SOCKETS = options_of_fields(TransportConfig)
 _USERS, _LENGTH = only(OF_RUN, "users"), only(OF_RUN, "operations", "seconds")
-_OBJECTS = only(OF_RUN, "container_count", "container_base", "block_size", "delete_after",
-                 "policy", "seed")
-_ARRIVALS = only(OF_RUN, "arrivals", "bandwidth", "think_time")
+_OBJECTS = of_group(WHAT, without(OF_SCENARIO, "users", "operations", "seconds"))
+_ARRIVALS = of_group(LOAD, without(OF_SCENARIO, "rate", "warmup", "cooldown"))
 _WINDOW = (
     *only(OF_RUN, "warmup", "cooldown"),
     row("--sweep", "sweep", sweep, LOAD,
         "run the scenario once for each load (users=1,20,40 or rate=100,200), with the same "
         "workers and initial objects, and print a table", metavar="LOADS"),
-    *only(OF_RUN, "auto_stop", "auto_stop_window_s", "auto_stop_percent"),
+    *of_group(LOAD, without(OF_RUN, *(each.name for each in OF_SCENARIO))),
 )
-HOW = tuple(
-    each for each in OF_RUN
-    if each.group == EXECUTION and each.name not in ("max_consecutive_errors", "profile")
-)
+HOW = of_group(EXECUTION, without(OF_RUN, "max_consecutive_errors", "profile"))
 ERRORS = (
     *only(OF_RUN, "max_consecutive_errors"),
     row("--noop", "noop", bool, EXECUTION,
@@ -171,8 +172,9 @@ _PERCENTILE, THRESHOLD = of_run("percentiles"), of_run("thresholds")
 JUNIT = row("--junit", "junit", str, RESULTS,
         "also write the thresholds to this file as test cases, in the XML of JUnit, which CI "
         "systems read", metavar="FILE", file="w")
+_OWN_FILE = ("stats_file", "results_dir", "force")
 RESULT_FILES = (
-    *only(OF_RUN, "stats_file", "results_dir", "force"),
+    *only(OF_RUN, *_OWN_FILE),
     row("-R --no-default-report --no-report", "no_default_report", bool, RESULTS,
         "print no report", default=False),
     row("--csv", "format", bool, RESULTS, "print the report as CSV", const="csv",
@@ -180,7 +182,7 @@ RESULT_FILES = (
     row("--json", "format", bool, RESULTS, "print the report as JSON", const="json",
         exclusive="format"),
     *(replace(option, group=RESULTS) for option in (*_LAYOUTS, *PAGE)),
-    _PERCENTILE,
+    *of_group(RESULTS, without(OF_RUN, *_OWN_FILE, "thresholds", "abort_window_s")),
     row("--progress", "progress", str, RESULTS,
         "live: figures of the run, updated in place on a terminal, else a line every ten seconds; "
         "chars: one character per operation; none", default="live", choices=PROGRESS),
@@ -197,8 +199,8 @@ RESULT_FILES = (
         "printed [default without ADDR:PORT: 127.0.0.1 and a free port]", metavar="ADDR:PORT",
         const=(LOOPBACK, 0)),
 )
-OWN_FILE = only(RESULT_FILES, "stats_file", "results_dir", "force")
-WORKER_COUNTS = (*(each for each in OF_RUN if each.group == WORKERS), *MASTER_SOCKETS)
+OWN_FILE = only(RESULT_FILES, *_OWN_FILE)
+WORKER_COUNTS = (*of_group(WORKERS, OF_RUN), *MASTER_SOCKETS)
 RUN_SCENARIO = (
     *_FILE, _RESUME_OF_RUN, *_USERS, *_LENGTH, *_OBJECTS, of_run("rate"), *_ARRIVALS, *_WINDOW,
     *HOW,

@@ -101,6 +101,7 @@ _ALONE = {"--ssh-workers", "--ssh-master", "--source-address", "--abort-on-thres
 
 def test_the_tables_have_each_option_of_a_run() -> None:
     assert RIGHT.keys() == ROWS.keys()
+    assert {*ROWS} <= {row.flags[-1] for row in COMMANDS["run-scenario"].rows if row.flags}
     any_text = {row for row in ROWS.values() if row.type in (bool, str) and not row.choices}
     assert WRONG.keys() == ROWS.keys() - {row.flags[-1] for row in any_text} - {"--stats-file"}
 
