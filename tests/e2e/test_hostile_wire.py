@@ -9,9 +9,10 @@ from contextlib import ExitStack, suppress
 import pytest
 import zmq
 
+from ssbench.core.errors import ExitStatus
 from ssbench.core.messages import ControlState, Heartbeat, Host, Ready, encode
 from ssbench.core.model import Phase
-from tests.e2e.commands import Commands, Ended, Started, finished, free_ports
+from tests.e2e.commands import Commands, Ended, Started, finished, free_ports, until
 from tests.fakes.hostile_peers import (
     OTHER_TOOLS,
     OWN_SECRET,
@@ -26,7 +27,7 @@ from tests.fakes.hostile_peers import (
 )
 from tests.fakes.terminal import steering
 
-RUN_S = 4
+RUN_S = 3600  #: it is ended once all is done
 #: Of the master; bombs of 2 MB unfold into less than 100.
 MOST_MEMORY_MB = 400
 #: Who doesn't fit the work port, the results port, the control port. (Who fits the first one, and
@@ -62,12 +63,18 @@ def peak_mb(pid: int) -> float:
     return int(found[1]) / 1000
 
 
+def end(run: Started) -> Ended:
+    """End it once it has had some operations."""
+    until("operations", lambda: run.on_disk("READ") > 20)
+    run.interrupt()
+    return run.wait().fine(ExitStatus.INTERRUPTED)
+
+
 def must_be_whole(ended: Ended) -> None:
     """Every operation that was sent has one result, and none was lost or failed."""
     stats = ended.stats
     total = stats.total()
-    assert total.count > 100
-    assert (total.errors, stats.run.lost, stats.run.complete) == (0, 0, True)
+    assert (total.errors, stats.run.lost) == (0, 0)
     assert stats.run.sent == total.count == sum(finished(stats).values())
     assert not stats.unaccounted
     assert not steering(ended.err), "what strangers say steers no terminal"
@@ -93,7 +100,7 @@ def test_peers_of_other_protocols_do_not_disturb_a_run(
             sock = opened.enter_context(call(port, a_gigabyte_announced(kind)))
             assert is_hung_up(sock), f"1 GB for port {port} was not refused"
         memory_mb = peak_mb(run.pid)
-        ended = run.wait().fine()
+        ended = end(run)
     must_be_whole(ended)
     assert ended.stats.run.refused == 0
     assert memory_mb < MOST_MEMORY_MB
@@ -112,7 +119,7 @@ def test_malformed_frames_and_impossible_messages_are_rejected(commands: Command
             listener.send(frame)
         listener.control_state(lambda later: later.serial > state.serial + 1)
         memory_mb = peak_mb(run.pid)
-        ended = run.wait().fine()
+        ended = end(run)
     must_be_whole(ended)
     # All but those that only say that nothing is held or wanted (took, returned, ready, bye).
     assert ended.stats.run.refused >= len(nasty_frames()) + 8
@@ -131,9 +138,8 @@ def test_with_a_key_frames_of_other_peers_are_dropped(commands: Commands) -> Non
         with suppress(zmq.Again):  # once it is refused, its socket takes no more of them
             for frame in frames[1:]:
                 listener.send(frame)
-        with pytest.raises(AssertionError, match="no control state"):
-            listener.control_state(lambda state: True)
-        ended = run.wait().fine()
+        ended = end(run)
+        assert listener.heard_nothing
     must_be_whole(ended)
     assert ended.stats.run.refused == 0
 
@@ -156,5 +162,5 @@ def test_a_worker_with_absurd_clocks_does_not_end_the_run(commands: Commands) ->
             )
             listener.send(encode(Ready(815, state.run, state.phase, False, origin_ns), OWN_SECRET))
             listener.send(encode(Host(815, far, "", {"cpu_percent": 1.0}), OWN_SECRET))
-        ended = run.wait().fine()
+        ended = end(run)
     must_be_whole(ended)

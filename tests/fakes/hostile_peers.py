@@ -158,6 +158,11 @@ class Listener:
                 return received
         raise AssertionError("no such control state")
 
+    @property
+    def heard_nothing(self) -> bool:
+        """Whether no message has come."""
+        return self._states.poll(0) == 0
+
     def send(self, frame: bytes) -> None:
         self._results.send(frame)
 
