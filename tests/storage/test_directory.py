@@ -70,13 +70,6 @@ def test_a_file_is_read_whole_and_anew_in_each_attempt(folder: Path, number: int
         file.check_unchanged()
 
 
-def test_checksums_known_beforehand_are_those_of_the_numbers(folder: Path) -> None:
-    known = FileContents(md5=b"\x01" * 16 + bytes(16) + b"\x02" * 16)
-    assert [known.checksum(n) for n in range(4)] == ["01" * 16, "", "02" * 16, ""]
-    with source(folder, md5=known.md5).open(job(2)) as file:
-        assert file.checksum == "02" * 16
-
-
 def replace_by_link(path: Path) -> None:
     path.unlink()
     path.symlink_to("elsewhere")
@@ -216,15 +209,6 @@ def test_files_that_take_long_are_reported_with_what_is_sent(folder: Path) -> No
     assert files.moving() == {}
 
 
-def test_one_file_after_another_uses_the_same_buffer(folder: Path) -> None:
-    files = source(folder)
-    buffers = set()
-    for number in (0, 1, 0):
-        with files.open(job(number)) as file:
-            buffers.add(id(next(file.pieces()).obj))
-    assert len(buffers) == 1
-
-
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     contents = FileContents(str(tmp_path / "none"))
     with pytest.raises(UsageError, match=r"folder of files to send, .*none: No such file"):
@@ -311,14 +295,6 @@ def test_a_store_that_is_closed_keeps_no_folder_of_files_open(folder: Path) -> N
         upload(1)
         assert deep in {target for _, target in open_descriptors()}
     assert deep not in {target for _, target in open_descriptors()}
-
-
-def test_while_hashing_nothing_is_sent_unseen(folder: Path, calls: list[str]) -> None:
-    bodies: list[bytes] = []
-    with uploads(folder, [], bodies, hashes=True) as upload:
-        assert upload().items == 1  # type: ignore[attr-defined]
-    assert "sendfile" not in calls
-    assert bodies == [(folder / "large").read_bytes()]
 
 
 def test_a_checksum_known_beforehand_is_sent(folder: Path, calls: list[str]) -> None:

@@ -29,7 +29,6 @@ from ssbench.core.operations import (
     HEAD,
     LIST,
     POST,
-    RANGE_READ,
     READ,
     REMOVE,
     UPDATE,
@@ -38,10 +37,9 @@ from ssbench.core.operations import (
 from ssbench.core.scenario.values import crud_profile
 from ssbench.core.settings import StorageSettings
 from ssbench.storage import filetree
-from ssbench.storage.base import ContainerEntry, ObjectEntry
+from ssbench.storage.base import ObjectEntry
 from ssbench.storage.directory import FileContents
 from ssbench.storage.file import driver as file
-from ssbench.storage.file.admin import FileAdmin
 from ssbench.storage.filetree import FileTree, failure
 from ssbench.storage.options import StoreOptions
 from ssbench.storage.registry import open_provider
@@ -161,18 +159,6 @@ def test_real_files_are_read_and_written_in_pieces_of_the_buffer(
     assert max(written) == max(read) == buffer
     assert (tmp_path / FIRST / "in/file").read_bytes() == (outside / "file").read_bytes()
     (outside / "file").unlink()
-
-
-@pytest.mark.parametrize("given", [{"io_buffer": 4096}, {"direct": True, "io_buffer": 8192}])
-@pytest.mark.parametrize(("offset", "length"), [(0, 1), (511, 2), (4095, 9000), (19_999, 1)])
-def test_ranges(opened: Opener, given: dict[str, Any], offset: int, length: int) -> None:
-    driver = opened(given, verify=True)
-    run(driver, CREATE, 0, 20_000)
-    part = run(driver, RANGE_READ, 0, 20_000, arguments=(offset, length))
-    assert (part.status, part.bytes_moved) == (206, length)
-    error = fails(driver, RANGE_READ, 0, 20_000, arguments=(offset, 20_001))
-    assert error.kind is ErrorKind.TRUNCATED
-    assert error.timing.bytes_moved == 20_000 - offset
 
 
 def test_readers_meet_the_old_content_or_the_new_one_whole(opened: Opener) -> None:
@@ -316,17 +302,6 @@ def test_a_folder_is_read_once_for_all_pages_of_a_listing(
         driver.delete_object(FIRST, "o_000003")
     assert found == [name for name in names if name != "o_000003"]
     assert len(scanned) == 1
-
-
-def test_a_folder_that_goes_away_between_pages_is_left_out(opened: Opener, tmp_path: Path) -> None:
-    driver = opened()
-    for name in ("a", "x/y/1", "z/1"):
-        (tmp_path / FIRST / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / FIRST / name).touch()
-    assert [entry.name for entry in driver.list_objects(FIRST, "", 1)] == ["a"]
-    shutil.rmtree(tmp_path / FIRST / "x")
-    assert [entry.name for entry in driver.list_objects(FIRST, "a", 9)] == ["z/1"]
-    assert refused(driver.list_objects, "ssbench_000009", "", 9).status == 404
 
 
 def test_bulk_deletes_have_an_outcome_for_each(opened: Opener, tmp_path: Path) -> None:
@@ -542,30 +517,6 @@ def test_a_container_that_can_not_go_keeps_its_marker(
     assert (tmp_path / FIRST / ".ssbench").read_text() == "0123456789\n"
 
 
-def test_a_file_in_place_of_a_container_is_no_container(opened: Opener, tmp_path: Path) -> None:
-    driver = opened()
-    (tmp_path / "file").write_text("precious")
-    for call in (driver.make_container, driver.owns, driver.delete_container):
-        assert refused(call, "file").status == 409
-    assert (tmp_path / "file").read_text() == "precious"
-
-
-def test_containers_are_listed_in_pages_with_their_sizes(opened: Opener, tmp_path: Path) -> None:
-    driver = opened()
-    for number, size in ((0, 100), (2, 50), (1, 7)):
-        run(driver, CREATE, number, size)
-    (tmp_path / "another").mkdir()
-    (tmp_path / ".ssbench").mkdir()
-    (tmp_path / "file").touch()
-    (tmp_path / "link").symlink_to(FIRST)
-    first, second = ContainerEntry(FIRST, 2, 150), ContainerEntry("ssbench_000001", 1, 7)
-    assert driver.list_containers("", "", 9) == [ContainerEntry("another", 0, 0), first, second]
-    assert driver.list_containers("ssbench_", "", 9) == [first, second]
-    assert driver.list_containers("ssbench_", "", 1) == [first]
-    assert driver.list_containers("ssbench_", FIRST, 1) == [second]
-    assert driver.list_containers("ssbench_", "ssbench_000001", 1) == []
-
-
 @pytest.mark.parametrize("name", [".ssbench", "theirs"])
 def test_a_container_that_another_client_makes_meanwhile_is_found(
     opened: Opener, tmp_path: Path, name: str
@@ -767,18 +718,6 @@ def test_free_space_is_that_of_the_directory(opened: Opener, tmp_path: Path) -> 
     assert 0.5 < (opened().state().free_bytes + 1) / (free + 1) < 2  # others write there, too
 
 
-@pytest.mark.parametrize("operation", [READ, HEAD, POST, DELETE])
-def test_only_writes_make_folders(opened: Opener, tmp_path: Path, operation: Operation) -> None:
-    driver = opened()
-    assert fails(driver, operation, size_class=1).status == 404
-    with pytest.raises(StorageError):
-        driver.object_run_id(FIRST, "deep/er_000000")
-    assert not driver.delete_object(FIRST, "deep/er_000000")
-    assert not (tmp_path / FIRST / "deep").exists()
-    assert fails(opened(container_base="no"), CREATE, size_class=1).status == 404
-    assert not (tmp_path / "no_000000").exists()
-
-
 def test_a_tree_that_can_not_be_read_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -870,22 +809,6 @@ def test_no_descriptor_is_left_open(opened: Opener, tmp_path: Path) -> None:
     assert there in folders_open()
     driver.close()
     assert there not in folders_open()
-
-
-def test_the_directory_is_closed_with_its_last_user(tmp_path: Path) -> None:
-    """Not only when garbage is collected: a program may do one run after another."""
-    admin = FileAdmin(StorageSettings("file", store={"path": str(tmp_path)}))
-    admin.make_container(FIRST)
-    admin.list_objects(FIRST, "", 9)
-    admin.close()
-    del admin
-    assert tmp_path not in folders_open()
-
-
-def test_only_a_run_that_measures_has_notes() -> None:
-    for measures in (True, False):
-        options = StoreOptions("file", {"path": "/dev/shm"}, measures=measures)
-        assert bool(open_provider(options).notes) == measures
 
 
 def test_there_is_nothing_to_renew(tmp_path: Path) -> None:

@@ -89,22 +89,6 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SweepClock:
 # --- connections are reused, and replaced
 
 
-def test_a_connection_is_reused() -> None:
-    with serving(answering(*[ok(b"x")] * 20)) as (server, pool):
-        for _ in range(20):
-            assert pool.request(HEAD).reconnects == 0
-        assert server.connections == 1
-
-
-@pytest.mark.parametrize(
-    "last", [ok(b"x", b"Connection: close"), b"HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\nx"]
-)
-def test_a_connection_closed_by_the_response_is_not_reused(last: bytes) -> None:
-    with serving(answering(last, b"never said")) as (server, pool):
-        assert [pool.request(HEAD).reconnects for _ in range(3)] == [0, 0, 0]
-        assert server.connections == 3
-
-
 def closed_after_one(peer: Peer) -> None:
     peer.hear()
     peer.say(ok(b"x"))
@@ -279,28 +263,11 @@ def test_nothing_is_repeated_after_the_first_response_byte() -> None:
         assert server.connections == 1
 
 
-def test_no_more_connections_than_requests_in_flight() -> None:
-    def slow(peer: Peer) -> None:
-        while peer.hear():
-            time.sleep(0.001)
-            peer.say(ok(b"x"))
-
-    with serving(slow) as (server, pool):
-        users = [gevent.spawn(lambda: [pool.request(HEAD) for _ in range(10)]) for _ in range(5)]
-        gevent.joinall(users, raise_error=True)
-        assert server.connections == 5
-
-
 def test_an_opened_connection_may_be_closed_before_its_first_request() -> None:
     with serving(lambda peer: None, answering(ok(b"x"))) as (server, pool):
         pool.connect(1)
         server.wait_closed()
         assert pool.request(HEAD).reconnects == 1
-
-
-def test_connect_raises_nothing() -> None:
-    with pool_on(held_port()) as pool:
-        pool.connect(3)
 
 
 def test_a_refused_connection() -> None:
@@ -463,15 +430,6 @@ def test_a_killed_greenlet_closes_its_connection() -> None:
         user.kill()
         assert pool.request(HEAD).bytes_moved == 5
         assert server.connections == 2
-
-
-def test_other_exceptions_propagate_unchanged() -> None:
-    with (
-        serving(silent_after(b"")) as (_, pool),
-        pytest.raises(gevent.Timeout),
-        gevent.Timeout(0.02),
-    ):
-        pool.request(HEAD)
 
 
 def test_close_ends_requests_in_flight() -> None:

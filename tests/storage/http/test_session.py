@@ -26,7 +26,7 @@ from ssbench.storage.http.session import (
 from ssbench.storage.options import HttpSettings
 from tests.descriptors import open_descriptors
 from tests.fakes.scripted_server import Peer, Script, ScriptedServer, answering, ok
-from tests.fakes.served_pool import CHUNKED, START, dripping, endless, silent_after
+from tests.fakes.served_pool import CHUNKED, START, dripping, endless
 
 
 @pytest.mark.parametrize(
@@ -114,12 +114,6 @@ def test_proxies_are_named_where_they_may_be_why_the_host_is_not_reached(
     assert "proxy" not in reason_of(refused_certificate(10, "certificate has expired"))
 
 
-def test_cyclic_exceptions_end() -> None:
-    one, two = ValueError("1"), ValueError("2")
-    one.__cause__, two.__cause__ = two, one
-    assert reason_of(one)
-
-
 # Limits on a response -------------------------------------------------------------------
 
 
@@ -162,13 +156,6 @@ def test_a_session_used_for_long_holds_one_connection() -> None:
             server.wait_closed(done)
             counts.append(len(open_descriptors()))
     assert max(counts) <= counts[0] + 1
-
-
-@pytest.mark.parametrize("size", [0, 5, MAX_RESPONSE])
-def test_an_answer_is_read(size: int) -> None:
-    answer = asked(answering(ok(b"x" * size, b"A: b")))
-    assert (answer.status_code, answer.headers["A"], answer.content) == (200, "b", b"x" * size)
-    assert asked(answering(CHUNKED + b"2\r\nab\r\n0\r\n\r\n")).text == "ab"
 
 
 @pytest.mark.parametrize("status", [100, 102, 103])
@@ -219,12 +206,6 @@ def test_logins_leave_no_classes_behind() -> None:
 def test_a_dripping_answer_is_a_timeout(script: Script) -> None:
     with pytest.raises(requests.Timeout):
         asked(script, timeout_s=0.2)
-
-
-@pytest.mark.parametrize("said", [b"", START[:20], START, CHUNKED])
-def test_silence_is_a_timeout(said: bytes) -> None:
-    with pytest.raises(requests.Timeout):
-        asked(silent_after(said), silence_s=0.1)
 
 
 def test_a_dripping_handshake_is_a_timeout() -> None:

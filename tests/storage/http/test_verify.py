@@ -20,7 +20,7 @@ from ssbench.storage.http.verify import FOREIGN_ETAGS, hash_of
 from ssbench.storage.registry import open_store
 from tests.fakes.drivers import driver_settings, pieces
 from tests.fakes.http_server import FakeContainer, etag_of
-from tests.fakes.lying_swift import ETAG, FIRST_BIT, LIES, PUT_ETAG, SHORT, LyingSwift
+from tests.fakes.lying_swift import FIRST_BIT, PUT_ETAG, SHORT, LyingSwift
 from tests.fakes.scripted_server import ScriptedServer, answering, ok
 from tests.servers.certificates import Certificates
 
@@ -112,25 +112,6 @@ def test_an_upload_that_was_stored_wrong_is_corrupt(opened: Opened, lie: str) ->
     assert "MD5 of what was sent" in str(error)
 
 
-def test_right_content_under_a_foreign_etag_is_a_note_once(opened: Opened) -> None:
-    driver = opened.driver(opened.swift([ETAG]).url)
-    assert do(driver, job(ENSURE)) is None
-    found = [do(driver, job(READ)) for _ in range(6)]
-    assert [kind(each) for each in found if each] == [ErrorKind.NONE]
-    assert [each.detail for each in found if each] == [FOREIGN_ETAGS]
-
-
-@pytest.mark.parametrize("lie", LIES)
-def test_without_verification_nothing_is_reported(opened: Opened, lie: str) -> None:
-    swift = opened.swift([lie, PUT_ETAG])
-    driver = opened.driver(swift.url, verify=False)
-    for number in (0, 1):
-        for what in (job(ENSURE, number), job(UPDATE, number, 1)):
-            driver.actions[what.operation](what, 0)
-    driver.actions[READ](job(READ, 0, 1), 0)
-    assert swift.told == {lie: 1, PUT_ETAG: 1}
-
-
 def test_an_old_version_with_the_new_etag_is_corrupt(opened: Opened) -> None:
     old = b"".join(pieces(b"tiny_000000", 0, 1000, 700))
     new = etag_of(b"".join(pieces(b"tiny_000000", 1, 1000, 700)))
@@ -158,20 +139,6 @@ def test_bodies_in_chunks_and_until_the_end(opened: Opened) -> None:
         error = do(driver, what)
         assert kind(error) is ErrorKind.CORRUPT
         assert "byte offset 77777 on" in str(error)
-
-
-def test_an_etag_other_than_md5_is_ignored(opened: Opened) -> None:
-    body = b"".join(pieces(b"tiny_000000", 0, 1000, 700))
-    etags = ('"0123456789abcdef0123456789abcdef-3"', 'W/"0"', "x")
-    driver = opened.answering(*(ok(body, f"Etag: {etag}".encode()) for etag in etags))
-    for _ in etags:
-        assert do(driver, job(READ)) is None
-
-
-def test_an_error_page_is_not_verified(opened: Opened) -> None:
-    driver = opened.answering(b"HTTP/1.1 404 Not Found\r\nContent-Length: 3\r\n\r\nno!")
-    error = do(driver, job(READ))
-    assert kind(error) is ErrorKind.STATUS
 
 
 def test_leftovers_of_an_earlier_run_are_found_by_reads(opened: Opened) -> None:

@@ -6,8 +6,6 @@ import re
 from xml.sax.saxutils import escape
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Timing
@@ -15,9 +13,7 @@ from ssbench.storage.s3.bodies import (
     ItemCounter,
     S3Error,
     Xml,
-    delete_request,
     region_of,
-    size_of,
     time_of,
 )
 
@@ -75,16 +71,6 @@ def parsed(data: bytes, limit: int = 10, step: int = 0) -> Xml:
     return xml
 
 
-@pytest.mark.parametrize("step", [0, 1, 7])
-def test_a_listing_has_records_and_values(step: int) -> None:
-    xml = parsed(listing("x", "y & z", prefixes=("p/",), more="<KeyCount>2</KeyCount>"), step=step)
-    xml.check("ListBucketResult")
-    assert [record["Key"] for record in xml.of("Contents")] == ["x", "y & z"]
-    assert [size_of(record) for record in xml.of("Contents")] == [7, 7]
-    assert [record["Prefix"] for record in xml.of("CommonPrefixes")] == ["p/"]
-    assert xml.values["KeyCount"] == "2"
-
-
 @pytest.mark.parametrize("data", [
     b"", b"<", listing("x")[:-20], listing("x") + b"<more/>", b"not XML",
     b"<Other></Other>", listing("x", "y", "z"), listing("n" * 17_000),
@@ -95,20 +81,6 @@ def test_anything_else_is_refused(data: bytes) -> None:
     with pytest.raises(StorageError) as caught:
         parsed(data, limit=2).check("ListBucketResult", TIMING)
     assert caught.value.kind is ErrorKind.PROTOCOL
-
-
-def test_an_error_in_a_success_is_an_error() -> None:
-    with pytest.raises(StorageError) as caught:
-        parsed(ERROR).check("CopyObjectResult", TIMING)
-    error = caught.value
-    assert (error.kind, error.timing, error.rate_limited) == (ErrorKind.STATUS, TIMING, True)
-    assert "SlowDown: Reduce your <rate>." in error.detail
-
-
-@given(st.lists(st.text(st.characters(codec="utf-8", exclude_categories=("Cc",)), max_size=9)))
-def test_a_multi_delete_names_every_key(keys: list[str]) -> None:
-    found = parsed(delete_request(keys).replace(b"Object>", b"Bucket>"), limit=len(keys))
-    assert [record["Key"] for record in found.check("Delete").of("Bucket")] == keys
 
 
 @pytest.mark.parametrize("step", [1, 13, 300, 100_000])

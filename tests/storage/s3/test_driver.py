@@ -36,7 +36,7 @@ from ssbench.core.operations import (
 )
 from ssbench.core.retry import Attempts, NextStep
 from ssbench.core.settings import Credentials, StorageSettings
-from ssbench.storage.base import ObjectEntry, StoreAdmin
+from ssbench.storage.base import StoreAdmin
 from ssbench.storage.http.response import LISTING_MAX
 from ssbench.storage.registry import open_admin, open_store
 from ssbench.storage.s3.bodies import bucket_of, container_of
@@ -163,26 +163,12 @@ def test_the_name_of_our_own_region_is_no_hint_at_another() -> None:
         assert failure.detail.endswith("GET returned 404: NoSuchKey: no key")
 
 
-def test_head_without_a_code_goes_by_its_status() -> None:
-    with outcome_of(HEAD, response(400)) as failure:
-        assert failure.kind is ErrorKind.UNAUTHORIZED
-    with outcome_of(HEAD, response(403)) as failure:
-        assert failure.kind is ErrorKind.STATUS
-
-
 @pytest.mark.parametrize("answer", [SLOW_DOWN, response(429, error("TooManyRequests"))])
 def test_requests_to_slow_down_are_counted_and_retried(answer: bytes) -> None:
     with outcome_of(CREATE, answer) as failure:
         attempts = Attempts(CREATE, 3)
         assert attempts.after(failure) is NextStep.RETRY
         assert attempts.rate_limited == 1
-
-
-def test_an_unavailable_store_is_no_rate_limit() -> None:
-    with outcome_of(CREATE, response(503, error("ServiceUnavailable"))) as failure:
-        attempts = Attempts(CREATE, 3)
-        assert attempts.after(failure) is NextStep.RETRY
-        assert attempts.rate_limited == 0
 
 
 @pytest.mark.parametrize(("offset_s", "says"), [(-1200, "ahead of"), (1200, "behind")])
@@ -535,12 +521,6 @@ def test_names_of_another_prefix_are_refused(call: Callable[[StoreAdmin], object
     prefix = "<CommonPrefixes><Prefix>other/</Prefix></CommonPrefixes>"
     with pytest.raises(StorageError, match="of the prefix that was requested"):
         asked(call, listing_page("other/x", more=prefix), bucket="b")
-
-
-def test_a_page_with_nothing_but_the_mark_is_followed_by_the_next() -> None:
-    pages = [listing_page(".ssbench"), listing_page("tiny_000001")]
-    found, _ = asked(lambda admin: admin.list_objects("ssbench_000000", "", 1), *pages)
-    assert found == [ObjectEntry("tiny_000001", 1)]
 
 
 @pytest.mark.parametrize("tokens", ["aa", "aba"])

@@ -228,13 +228,6 @@ def test_a_copy_names_the_ranges_of_its_parts_unless_it_has_one_only(
         assert each.headers["content-length"] == "0"
 
 
-def test_an_error_in_the_response_to_a_copied_part_is_an_error() -> None:
-    with store_of(BEGUN, FAILED, ABORTED) as (store, requests):
-        failure = failure_of(store, COPY)
-    assert "200 with an error: InternalError" in failure.detail
-    assert lines(requests)[-1] == ABORT
-
-
 # --- Open uploads
 
 
@@ -306,14 +299,6 @@ def test_an_empty_page_ends_a_listing_of_open_uploads() -> None:
     pages = [page_of("a", truncated=True), page_of(truncated=True)]
     found, _ = asked(lambda admin: admin.open_uploads("c_000000", ""), *pages)
     assert found == [OpenUpload("a", "id0", 1767323045.0)]
-
-
-@pytest.mark.parametrize("answer", [
-    page_of(*["a"] * 1001), ok(b"<ListMultipartUploadsResult><Upload>"), ok(b"<html/>"), FAILED,
-])  # fmt: skip
-def test_what_is_no_page_of_open_uploads_is_refused(answer: bytes) -> None:
-    with pytest.raises(StorageError):
-        asked(lambda admin: admin.open_uploads("c_000000", ""), answer)
 
 
 LISTED = b"<ListBucketResult><IsTruncated>false</IsTruncated>%s</ListBucketResult>"

@@ -115,10 +115,6 @@ def test_a_clock_beyond_the_day_of_the_key_stays_in_it() -> None:
     assert behind["x-amz-date"] == "20130524T000000Z"
 
 
-def test_without_credentials_nothing_is_signed() -> None:
-    assert Signer({})("GET", "/", "", HOST, None, NOW) == b""
-
-
 def test_no_secret_is_shown_or_issued() -> None:
     keys = KEYS._replace(token="t0ken")
     payload, _ = issue(keys, "us-east-1", NOW)

@@ -24,9 +24,8 @@ from ssbench.core.operations import (
 from ssbench.core.scenario.values import crud_profile
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.base import ContainerInfo
-from ssbench.storage.http import store as httpstore
 from tests.fakes.drivers import WholeDriver, driver_settings, pieces, with_token
-from tests.fakes.http_server import FakeContainer, FakeObject, FakeSwift
+from tests.fakes.http_server import FakeContainer, FakeSwift
 from tests.fakes.names import NASTY_NAMES
 from tests.fakes.scripted_server import Peer, Script, ScriptedServer, answering, ok
 
@@ -146,18 +145,6 @@ def test_an_error_quotes_the_beginning_of_its_body(said_in: int, collected: bool
         assert refused() == "GET returned 403", "what another said is forgotten"
 
 
-@pytest.mark.parametrize("size", [0, 1, 999, 1000, 1001, 5000])
-def test_bodies_of_any_size_are_complete(
-    swift: FakeSwift, opened: Opener, size: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(httpstore, "_PIECE", 700)
-    driver = opened(block_size=1000)
-    assert driver.actions[UPDATE](job(UPDATE, 1, size), 0).bytes_moved == size
-    expected = b"".join(pieces(b"tiny_000001", 0, size, 77))
-    assert swift.containers["ssbench_000001"].objects["tiny_000001"].body == expected
-    assert driver.actions[READ](job(READ, 1, size), 0).bytes_moved == size
-
-
 @pytest.mark.parametrize(
     ("crud", "verify", "needed"),
     [
@@ -255,31 +242,6 @@ def test_another_policy_is_reported_by_name(swift: FakeSwift, opened: Opener) ->
     with pytest.raises(StorageError, match="'gold', not 'silver'") as caught:
         opened(placement="silver").make_container("ssbench_000000")
     assert caught.value.status == 409
-
-
-def test_bulk_delete_returns_the_failures(swift: FakeSwift, opened: Opener) -> None:
-    container = swift.containers["ssbench_000000"]
-    names = ["plain", "with space\n", "a/b?%", "stubborn \u00fc"]
-    container.objects.update(dict.fromkeys(names, FakeObject(b"", {})))
-    failed = opened().bulk_delete("ssbench_000000", [*names, "absent"])
-    assert failed == [("stubborn \u00fc", 403)]
-    assert list(container.objects) == ["stubborn \u00fc"]
-    assert swift.seen[0].path == "/v1/AUTH_test?bulk-delete"
-    assert swift.seen[0].headers["Accept"] == "application/json"
-
-
-def test_an_object_carries_the_id_of_its_run(swift: FakeSwift, opened: Opener) -> None:
-    driver = opened(run_id="r 1/\u00fc")
-    objects = swift.containers["ssbench_000000"].objects
-    objects["theirs"] = FakeObject(b"", {})
-    for operation in (CREATE, UPDATE, ENSURE):
-        driver.actions[operation](job(operation, 12), 0)
-        (ours,) = (name for name in objects if name != "theirs")
-        assert driver.object_run_id("ssbench_000000", ours) == "r 1/\u00fc"
-    assert driver.object_run_id("ssbench_000000", "theirs") is None
-    with pytest.raises(StorageError) as caught:
-        driver.object_run_id("ssbench_000000", "absent")
-    assert caught.value.status == 404
 
 
 def test_info_is_requested_without_the_token(swift: FakeSwift, opened: Opener) -> None:

@@ -19,7 +19,6 @@ from ssbench.core.operations import (
     CREATE,
     DELETE,
     ENSURE,
-    HEAD,
     POST,
     READ,
     REMOVE,
@@ -273,12 +272,6 @@ def test_reconnects_of_all_requests_are_counted(
     asked = job(operation)._replace(object=3, others=(13,) if operation == COPY else ())
     timing, sent, _ = requests(asked, kind="dlo", delete_after_s=60 if operation == POST else None)
     assert timing.reconnects == len(sent) > 1
-
-
-@pytest.mark.parametrize("operation", [READ, HEAD, POST, DELETE])
-def test_small_objects_of_a_run_with_large_ones_are_as_others(operation: int) -> None:
-    error = failed(operation, response(507), asked=job(operation, 100))
-    assert (error.status, error.partly_done) == (507, False)
 
 
 @pytest.mark.parametrize(

@@ -244,13 +244,6 @@ def test_v3(v3: KeystoneV3) -> None:
     assert scope == {"project": {"name": "bench", "domain": {"id": "default"}}}
 
 
-def test_v3_domains_by_name(v3: KeystoneV3) -> None:
-    v3.user_domain = {"id": "corp"}
-    assert "user or key refused" in failure(new3(v3))
-    found = Authenticator(new3(v3, os_user_domain_id="corp")).log_in()
-    assert token_of(found) == "v3-token-1"
-
-
 def test_v3_application_credential(v3: KeystoneV3) -> None:
     options = {
         "os_auth_url": f"{v3.url}/v3",
@@ -389,15 +382,6 @@ def test_a_token_without_a_storage_url_is_reported(v1: AuthV1) -> None:
     assert token_of(authenticator.log_in()) == "token-1"
     (note,) = authenticator.notes
     assert "(-T or OS_AUTH_TOKEN) is not used" in note
-
-
-def test_token_and_storage_url_are_used_unchanged() -> None:
-    authenticator = Authenticator(
-        LoginOptions(os_auth_token="t0ken", os_storage_url="http://h/v1/AUTH_a")
-    )
-    assert reached(authenticator.log_in()) == ("t0ken", "http://h/v1/AUTH_a")
-    with pytest.raises(AuthError, match="give a user and a key, or a new token"):
-        authenticator.renew()
 
 
 # --- TLS

@@ -63,11 +63,6 @@ def test_hidden_spellings_are_not_in_the_help(capsys: pytest.CaptureFixture[str]
     assert "--os_" not in text
 
 
-def test_nothing_given() -> None:
-    assert credentials_from(parsed(), {}) == LoginOptions()
-    assert credentials_from(parsed(), {"OS_USERNAME": "", "ST_KEY": ""}) == LoginOptions()
-
-
 def test_auth_version_has_three_variables_in_this_order() -> None:
     environ = {"ST_AUTH_VERSION": "1", "OS_AUTH_VERSION": "2", "OS_IDENTITY_API_VERSION": "3"}
     seen = []
@@ -91,13 +86,6 @@ OLD = {"ST_AUTH": "http://old/auth/v1.0", "ST_USER": "a:u", "ST_KEY": "k"}
 NEW = {"OS_AUTH_URL": "http://ks/v3", "OS_USERNAME": "u", "OS_PASSWORD": "p",
        "OS_PROJECT_NAME": "p", "OS_USER_DOMAIN_NAME": "d"}  # fmt: skip
 TOKEN = {"OS_AUTH_TOKEN": "t", "OS_STORAGE_URL": "http://h/v1/A"}
-
-
-def test_login_options_override_a_login_in_the_environment() -> None:
-    typed = ["--os-auth-url", "http://ks", "--os-username", "me", "--os-password", "pw"]
-    c = credentials_from(parsed(*typed), OLD)
-    assert (c.auth, c.user, c.key) == ("", "", "")
-    assert choose_version(c) == "2.0"
 
 
 def test_login_options_override_a_token_in_the_environment() -> None:
@@ -131,15 +119,6 @@ def test_short_options_override_an_auth_type_in_the_environment() -> None:
     environ = {**NEW, "OS_AUTH_TYPE": "v3applicationcredential"}
     c = credentials_from(parsed("-A", "http://h", "-U", "u", "-K", "k"), environ)
     assert choose_version(c) == "1.0"
-
-
-def test_short_options_and_variables_of_one_login_combine() -> None:
-    login = plan_login(credentials_from(parsed("-K", "typed"), OLD))
-    assert login is not None
-    assert (login.method, login.arguments["password"]) == ("v1password", "typed")
-    login = plan_login(credentials_from(parsed("--os-project-name", "q", "-V", "3"), NEW))
-    assert login is not None
-    assert login.arguments["project_name"] == "q"
 
 
 def test_storage_url_options_override_the_environment() -> None:

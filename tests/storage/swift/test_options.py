@@ -72,13 +72,6 @@ def test_unknown_versions_and_types_are_reported_with_the_valid_ones() -> None:
         choose_version(LoginOptions(**NEW, os_auth_type="kerberos"))
 
 
-def test_version_1_login() -> None:
-    login = plan_login(LoginOptions(**OLD))
-    assert login is not None
-    assert (login.method, login.url) == ("v1password", "http://h/auth/v1.0")
-    assert login.arguments == {"username": "test:tester", "password": "k3y"}
-
-
 def test_version_2_login_completes_the_url_and_takes_the_tenant_from_the_user() -> None:
     options = {**OLD, "auth": "http://ks:5000/", "auth_version": "2"}
     login = plan_login(LoginOptions(**options))
@@ -137,13 +130,6 @@ def test_a_token_with_an_auth_url_is_a_login() -> None:
     login = plan_login(LoginOptions(**token))
     assert login is not None
     assert login.method == "v2token"
-
-
-def test_token_and_storage_url_need_no_login() -> None:
-    given_token = {"os_auth_token": "t", "os_storage_url": "http://h/v1/AUTH_a"}
-    assert plan_login(LoginOptions(**given_token)) is None
-    login = plan_login(LoginOptions(**given_token, **OLD))
-    assert login is not None  # for the day when the token has run out
 
 
 def test_without_options_the_ways_to_log_in_are_named() -> None:

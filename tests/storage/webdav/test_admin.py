@@ -267,16 +267,3 @@ def test_containers_are_the_folders_of_the_collection() -> None:
         assert [entry.name for entry in found] == ["ssbench_000001", "ssbench_000002"]
         assert admin.list_containers("ssbench_", "ssbench_000001", 10) == found[1:]
         assert admin.list_containers("", "", 1)[0].name == "other"
-
-
-def test_several_slashes_in_a_listing_are_one() -> None:
-    said = Tree("c/a", "c/b")(Request("PROPFIND", "/dav/c/", "", b"")).replace(b"/c/", b"//c//")
-    said = response(207, said.partition(b"\r\n\r\n")[2])
-    with driver_on(always(said), kind=open_admin) as (admin, _):
-        assert pages(admin, "c", 10) == [["a", "b"]]
-
-
-def test_sizes_are_those_of_the_listing() -> None:
-    with admin_of(Tree("c/x?y")) as admin:
-        # A name as another program wrote it: it is shown unquoted, as ours are.
-        assert admin.list_objects("c", "", 10) == [ObjectEntry("x?y", 7)]

@@ -115,14 +115,3 @@ def test_what_is_no_multistatus_is_refused(data: bytes) -> None:
     with pytest.raises(StorageError) as caught:
         parse(data)
     assert (caught.value.kind, caught.value.timing) == (ErrorKind.PROTOCOL, TIMING)
-
-
-def test_any_number_of_responses_with_few_names_is_parsed() -> None:
-    one = "<x:response xmlns:x='DAV:'><x:href>/x</x:href><x:status>HTTP/1.1 200 OK</x:status>"
-    data = multistatus(f"{one}</x:response>" * 3000)
-    assert len(parse(data)) == 3000
-
-
-def test_entities_of_xml_itself_are_text() -> None:
-    ((path, *_),) = parse(multistatus("<m:response><m:href>/a&amp;b&#x41;</m:href></m:response>"))
-    assert path == "/a&bA"

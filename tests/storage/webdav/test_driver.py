@@ -292,25 +292,6 @@ def test_a_folder_that_another_client_makes_at_this_moment_is_no_failure() -> No
     assert [each.method for each in heard] == ["MKCOL", "MKCOL", "PUT"]
 
 
-def listing(*names: str) -> bytes:
-    responses = "".join(
-        f"<response><href>/dav/c_000000/{name}</href><propstat><prop>"
-        f"<resourcetype>{'<collection/>' * name.endswith('/')}</resourcetype></prop>"
-        "<status>HTTP/1.1 200 OK</status></propstat></response>"
-        for name in ("", *names)
-    )
-    return response(207, f'<multistatus xmlns="DAV:">{responses}</multistatus>'.encode())
-
-
-@pytest.mark.parametrize(("prefix", "count"), [(b"", 4), (b"ti", 2), (b"tiny_b", 1), (b"x", 0)])
-def test_a_list_counts_entries_but_not_the_mark(prefix: bytes, count: int) -> None:
-    names = ("tiny_a", ".ssbench", "tiny_b", "small_c", "folder/")
-    with driver_on(always(listing(*names))) as (driver, heard):
-        timing = driver.actions[LIST](job(LIST, 0, arguments=(prefix, 1000, b"")), 0)
-        assert (timing.items, timing.bytes_moved) == (count, 0)
-    assert (heard[0].line, heard[0].headers["depth"]) == ("PROPFIND /dav/c_000000/", "1")
-
-
 @pytest.mark.parametrize("name", ["plain_000001", "a b/é_1", '%41?#:*"<>|\\', "tab\tand\x1f"])
 def test_names_become_legal_paths_and_names_again(name: str) -> None:
     path = path_of(name)

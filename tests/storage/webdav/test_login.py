@@ -108,14 +108,6 @@ def test_digest_is_preferred_and_workers_get_its_key_not_the_password() -> None:
     assert b"nc=00000002" in heard[2]
 
 
-def test_basic_authentication_goes_to_this_host() -> None:
-    with server(BASIC, FOUND, ALLOW) as (url, heard):
-        access = provider(url, environ=WHO).log_in()
-    (issued,) = access.credentials.payload["access"]
-    assert issued["basic"].encode() in heard[1]
-    assert access.password_equivalent
-
-
 def test_basic_authentication_goes_to_no_other_host_in_clear() -> None:
     with server(BASIC, FOUND) as (url, heard):
         # The resolver knows this name of loopback; ssbench doesn't.
@@ -287,11 +279,3 @@ def test_a_server_may_need_no_user(
 def test_a_url_is_needed() -> None:
     with pytest.raises(UsageError, match="give the URL of a collection with --url"):
         open_provider(StoreOptions("webdav"))
-
-
-def test_each_server_has_an_access_of_its_own() -> None:
-    with server(DIGEST, FOUND, ALLOW) as (one, _), server(ABSENT, FOUND, ALLOW) as (two, _):
-        access = provider(one, two, environ=WHO).log_in()
-    first, second = access.credentials.payload["access"]
-    assert "digest" in first
-    assert second == {}
