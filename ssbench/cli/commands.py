@@ -270,7 +270,7 @@ COMMANDS: Mapping[str, Command] = {
     "make-scenario": Command(
         "commands.replay.settings:MAKE_SCENARIO",
         "commands.replay.command:make_scenario",
-        "make a scenario of containers, access logs or other tools' workloads",
+        "make a scenario of containers, logs or others' workloads",
         "Lists the objects in containers, and writes a scenario whose object sizes have the same "
         "distribution. The scenario only reads, with 16 users for 60 seconds; edit it as needed. "
         "Or reads access logs of a Swift proxy, S3, RGW, HAProxy or a web server, and writes a "
