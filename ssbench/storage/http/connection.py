@@ -125,12 +125,14 @@ class Connection:
     __slots__ = (
         "_abort_cause", "_any_sent", "_arrived_ns", "_broken", "_buffer", "_early", "_in_head",
         "_interim", "_name", "_read_head", "_received", "_recv_into", "_response_started", "_send",
-        "_send_parts", "_shared", "_url", "alive", "deadline_ns", "idle_ns", "last",
-        "last_active_ns", "reusable", "stream",
+        "_send_parts", "_shared", "_url", "address", "alive", "deadline_ns", "idle",
+        "idle_ns", "last", "last_active_ns", "reusable", "stream",
     )  # fmt: skip
 
     def __init__(self, stream: PlainStream, shared: EndpointState) -> None:
         self.stream = stream
+        self.address: Any = None  #: the dial.Address that it goes to; set by the pool, as is
+        self.idle: list[Connection] = []  #: where it waits for its next request
         self.deadline_ns = IDLE
         self.alive = True  #: bytes were transferred since the last sweep
         self.last_active_ns = 0  #: time of the last sweep that saw it active

@@ -13,7 +13,7 @@ from itertools import cycle
 from time import perf_counter_ns
 from typing import Any, NamedTuple
 
-from gevent import Timeout, get_hub
+from gevent import Greenlet, Timeout, get_hub, sleep, spawn
 
 from ssbench.core.errors import StorageError, outcome_of
 from ssbench.core.model import ErrorKind
@@ -21,6 +21,7 @@ from ssbench.storage.http.stream import CIPHERTEXT_SIZE, WRITE, PlainStream, Tls
 
 #: Linux: choose the local port when connecting, not when binding (ip(7)).
 _NO_PORT = 24 if sys.platform == "linux" else None
+RETRY_S = 1.0  #: between attempts to connect to an address that was left out
 #: Errors of our own host, not of the store: no descriptors, local ports or memory left.
 _LOCAL_SHORTAGES = frozenset(
     {errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.ENOBUFS, errno.ENOMEM}
@@ -38,8 +39,29 @@ class Endpoint(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
+class Address:
+    """One address of an endpoint's name."""
+
+    def __init__(self, family: int, place: tuple[Any, ...]) -> None:
+        self.family, self.place = family, place
+        self.name = str(Endpoint(place[0], place[1], False))  #: for messages
+        self.open = 0  #: connections, those that are being opened included
+        self.idle: list[Any] = []  #: of these: connections that serve no request
+        self.left_out = False  #: connecting failed; it is tried again in the background
+
+    @property
+    def in_use(self) -> int:
+        return self.open - len(self.idle)
+
+    def __repr__(self) -> str:
+        return f"<Address {self.name}, {self.open} open{', left out' * self.left_out}>"
+
+
 class Dialler:
     """Opens streams to one endpoint within the connect timeout.
+
+    Where its name has several addresses, each stream goes to the one with the fewest connections in
+    use. An address that can't be connected to is left out, until connecting to it succeeds again.
 
     :param sources: IP addresses of this host to connect from, in turn; (): the system chooses.
     """
@@ -57,7 +79,31 @@ class Dialler:
         self._context = context
         # Receive buffer shared by all TLS streams; empty whenever a greenlet waits.
         self._ciphertext = memoryview(bytearray(CIPHERTEXT_SIZE if context else 0))
-        self._addresses: list[tuple[Any, ...]] = []
+        self.addresses: list[Address] = []  #: as they were looked up; []: not yet, or none answered
+        self._last = 0  # index of the address that was used last
+        self._retrying: dict[Address, Greenlet] = {}
+        #: What became of addresses, a line each, for the report; of a name that has several.
+        self.notes: list[str] = []
+        self._said: set[str] = set()
+
+    def least_busy(self) -> Address:
+        """The address for the next request: of those with the fewest connections in use the one
+        whose turn it is. There must be one."""
+        count = len(self.addresses)
+        turns = [(self._last + at) % count for at in range(1, count + 1)]
+        known = [at for at in turns if not self.addresses[at].left_out] or turns
+        return self.addresses[min(known, key=lambda at: self.addresses[at].in_use)]
+
+    def use(self, address: Address) -> None:
+        """Its turn is over."""
+        if address in self.addresses:
+            self._last = self.addresses.index(address)
+
+    def close(self) -> None:
+        """Try no address again."""
+        for greenlet in self._retrying.values():
+            greenlet.kill(block=False)
+        self._retrying.clear()
 
     def open(self, deadline_ns: int = 0) -> PlainStream:
         """Connect, including the TLS handshake.
@@ -74,7 +120,7 @@ class Dialler:
         timeout = Timeout(limit_s)
         try:
             with timeout:
-                return self._open()
+                return self._open(limit_s)
         except Timeout as error:
             if error is not timeout:
                 raise
@@ -82,22 +128,39 @@ class Dialler:
         finally:
             del timeout  # see _open
 
-    def _open(self) -> PlainStream:
-        """Try the addresses in order. Raises the last one's failure; a local shortage only if every
-        address failed with one."""
-        if not self._addresses:
-            self._addresses = self.look_up()
-        failure: OSError | None = None
+    def _open(self, limit_s: float) -> PlainStream:
+        """Try the addresses, the least busy one first; those that were left out only if no other
+        connects. Raises the last one's failure; a local shortage only if every address failed with
+        one.
+
+        :param limit_s: while there are further addresses, one has half of what is left of this.
+        """
+        if not self.addresses:
+            self.addresses = [Address(*found) for found in dict.fromkeys(self.look_up())]
+        failure: OSError | StorageError | None = None
+        first = self.least_busy()
+        order = [first, *(each for each in self.addresses if each is not first)]
+        order.sort(key=lambda each: each.left_out)
         source = next(self._sources)
-        for family, address in self._addresses:
+        for more, address in zip(range(len(order) - 1, -1, -1), order, strict=True):
+            limit_s /= 2
+            slow = Timeout(limit_s if more else None, TimeoutError("no connection in time"))
             try:
-                return self._start_tls(_connect(family, address, source))
-            except OSError as error:
+                with slow:
+                    return self._connected(address, source)
+            except (OSError, StorageError) as error:
                 if failure is None or not _is_local_shortage(error):
                     failure = error
+                if more or len(order) > 1:
+                    self._leave_out(address, error)
+            finally:
+                del slow
         # Look the name up again next time: it may resolve differently.
-        self._addresses = []
+        self.close()
+        self.addresses = []
         try:
+            if isinstance(failure, StorageError):  # it says more than the cause
+                raise failure
             is_local = _is_local_shortage(failure)
             kind = ErrorKind.LOAD_GENERATOR if is_local else ErrorKind.CONNECT
             raise self._failure(kind, _cause(failure)) from failure
@@ -106,13 +169,59 @@ class Dialler:
             # with a store that is down such cycles grow by megabytes per minute.
             del failure
 
+    def _connected(self, address: Address, source: str | None) -> PlainStream:
+        address.open += 1
+        self.use(address)
+        try:
+            stream = self._start_tls(_connect(address.family, address.place, source))
+        except BaseException:
+            address.open -= 1
+            raise
+        stream.address = address
+        return stream
+
+    def _leave_out(self, address: Address, error: OSError | StorageError) -> None:
+        if address.left_out or _is_local_shortage(error):
+            return
+        address.left_out = True
+        self._retrying[address] = spawn(self._try_again, address)
+        if not _is_this_host(self.endpoint.host):  # whose server may well listen on one of two
+            cause = error.detail if isinstance(error, StorageError) else _cause(error)
+            self._say(f"{address.name}, an address of {self.endpoint.host}: {cause}: it was left"
+                      f" out, and tried again each {RETRY_S:g} s")  # fmt: skip
+
+    def _try_again(self, address: Address) -> None:
+        """Connect to it until that succeeds; in its own greenlet, so that no operation waits."""
+        while address.left_out:
+            sleep(RETRY_S)
+            try:
+                with Timeout(self._timeout_s, TimeoutError()):
+                    self._connected(address, next(self._sources)).close()
+            except (OSError, StorageError):
+                continue
+            address.open -= 1
+            address.left_out = False
+        self._retrying.pop(address, None)
+        if not _is_this_host(self.endpoint.host):
+            self._say(f"{address.name}, an address of {self.endpoint.host}: it answers again")
+
+    def _say(self, line: str) -> None:
+        if line not in self._said:
+            self._said.add(line)
+            self.notes.append(line)
+
+    @property
+    def has_name(self) -> bool:
+        """Whether the host must be looked up."""
+        try:
+            ip_address(self.endpoint.host)
+        except ValueError:
+            return True
+        return "%" in self.endpoint.host  # only the resolver can map the zone to its number
+
     def look_up(self) -> list[tuple[Any, ...]]:
         host, port, _ = self.endpoint
-        try:
-            ip_address(host)
-        except ValueError:
-            return self._look_up_name(host, port)
-        if "%" in host:  # only the resolver can map the zone to its number
+        if self.has_name:
             return self._look_up_name(host, port)
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return [(family, (host, port))]
@@ -121,7 +230,9 @@ class Dialler:
         """The name's addresses, IPv4 first. The resolver blocks, so it runs in a thread."""
         try:
             looked_up = get_hub().threadpool.apply(
-                outcome_of, (socket.getaddrinfo, host, port, 0, socket.SOCK_STREAM)
+                outcome_of,
+                # Without addresses of an IP version that this host does not have.
+                (socket.getaddrinfo, host, port, 0, socket.SOCK_STREAM, 0, socket.AI_ADDRCONFIG),
             )
             found = looked_up()
         except (OSError, UnicodeError) as error:
@@ -199,6 +310,11 @@ def _wait_connected(sock: socket.socket) -> None:
         hub.wait(watcher)
     finally:
         watcher.close()
+
+
+def _is_this_host(name: str) -> bool:
+    """RFC 6761."""
+    return name.lower().rstrip(".").rpartition(".")[2] == "localhost"
 
 
 def _is_local_shortage(error: BaseException | None) -> bool:

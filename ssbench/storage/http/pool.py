@@ -51,7 +51,8 @@ def no_signature(*_: object) -> bytes:
 
 
 class ConnectionPool:
-    """The connections to one storage URL, reused in LIFO order.
+    """The connections to one storage URL, reused in LIFO order; where its name has several
+    addresses, spread over these: each request goes to the one with the fewest connections in use.
 
     :param url: the storage URL's index, for Timing.
     :param keep_alive: False: a connection for each request.
@@ -70,7 +71,7 @@ class ConnectionPool:
         self._dialler = dialler
         self.name = str(dialler.endpoint)  #: for messages
         self._shared = EndpointState(self.name, url, keep_alive)
-        self._idle: list[Connection] = []
+        self._idle: list[Connection] = []  # none where there are several addresses
         self._all: set[Connection] = set()
         self._closed = False
         self._network_timeout_s = network_timeout_s
@@ -103,7 +104,7 @@ class ConnectionPool:
         :param unsigned: if given, a second attempt is signed anew; ``head`` is of the first one.
         :raises StorageError: there was no complete response.
         """
-        connection = self._idle.pop() if self._idle else self._open(deadline_ns)
+        connection = self._idle.pop() if self._idle else self._next(deadline_ns)
         if not self._sweeping:
             self._start_sweeping()
         try:
@@ -160,6 +161,16 @@ class ConnectionPool:
         return self._shared.lacks_continue
 
     @property
+    def notes(self) -> list[str]:
+        """Lines on addresses that were left out, for the report; taken from here."""
+        return self._dialler.notes
+
+    @property
+    def may_have_several(self) -> bool:
+        """Whether its host is a name, which may have several addresses."""
+        return self._dialler.has_name
+
+    @property
     def error_response(self) -> tuple[Mapping[str, str], bytes]:
         """Headers (names in lower case) and first KiB of the body of the last response with a
         status of 300 or above. Valid until the next wait after its request."""
@@ -171,17 +182,23 @@ class ConnectionPool:
             return
         failures: list[str] = []
         openers = GreenletPool(_CONNECT_AT_ONCE)
-        for _ in range(count - len(self._all)):
+        if count > len(self._all) and not self._all:
+            self._open_idle(failures)  # from then on the addresses are known
+        # As many to each as it can have in use while all of them answer.
+        addresses = len(self._dialler.addresses) or 1
+        for _ in range(-(-count // addresses) * addresses - len(self._all)):
             openers.spawn(self._open_idle, failures)
         openers.join()
 
     def close(self) -> None:
         """Close all connections; requests in flight fail with RESET."""
         self._closed = True
-        for connection in self._idle:
-            self._all.discard(connection)
-            connection.close()
+        self._dialler.close()
+        for connection in [each for each in self._all if each.deadline_ns == IDLE]:
+            self._drop(connection)
         self._idle.clear()
+        for address in self._dialler.addresses:
+            address.idle.clear()
         for connection in self._all:
             connection.abort(ErrorKind.RESET, "closed by us")
         self._timer.stop()
@@ -236,13 +253,24 @@ class ConnectionPool:
         connection.deadline_ns = IDLE
         connection.last = timing
         if connection.reusable:
-            self._idle.append(connection)
+            connection.idle.append(connection)
         else:
             self._drop(connection)
 
     def _drop(self, connection: Connection) -> None:
         self._all.discard(connection)
+        if connection.address is not None:
+            connection.address.open -= 1
         connection.close()
+
+    def _next(self, deadline_ns: int) -> Connection:
+        """A kept connection to the least busy of several addresses, or a new one."""
+        if len(self._dialler.addresses) > 1:
+            address = self._dialler.least_busy()
+            if address.idle and not address.left_out:
+                self._dialler.use(address)
+                return address.idle.pop()  # type: ignore[no-any-return]
+        return self._open(deadline_ns)
 
     def _open(self, deadline_ns: int) -> Connection:
         stream = None if self._closed else self._dialler.open(deadline_ns)
@@ -252,6 +280,12 @@ class ConnectionPool:
             raise StorageError(ErrorKind.RESET, f"{self.name}: closed by us", sent=False)
         connection = Connection(stream, self._shared)
         self._all.add(connection)
+        addresses = self._dialler.addresses
+        connection.address = stream.address
+        connection.idle = connection.address.idle if len(addresses) > 1 else self._idle
+        for address in addresses if len(addresses) > 1 else ():
+            while address.left_out and address.idle:  # their server has gone, too
+                self._drop(address.idle.pop())
         return connection
 
     def _open_idle(self, failures: list[str]) -> None:

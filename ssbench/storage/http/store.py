@@ -160,7 +160,8 @@ class HttpStorage(HttpClient, ABC):
         if self._settings.expect_continue:
             for operation in (operations.CREATE, operations.UPDATE):
                 actions[operation] = self._noting_continue(actions[operation])
-        return actions
+        notes = [pool.notes for pool in self._pools if pool.may_have_several]
+        return {each: _noting(act, notes) for each, act in actions.items()} if notes else actions
 
     def _noting_continue(self, write: Action) -> Action:
         """The same; its first success without 100 Continue has a note."""
@@ -283,6 +284,19 @@ class HttpStorage(HttpClient, ABC):
         if is_initial:
             return probe._replace(status=200, bytes_moved=0)
         return written_after(probe, self._write, job, deadline_ns)
+
+
+def _noting(action: Action, notes: Sequence[list[str]]) -> Action:
+    """The same; a success takes a note of the pools with it, if there is one."""
+
+    def act(job: Job, deadline_ns: int) -> Timing:
+        timing = action(job, deadline_ns)
+        for lines in notes:
+            if lines:
+                raise note(lines.pop(0), timing)
+        return timing
+
+    return act
 
 
 def written_after(probe: Timing, write: Action, job: Job, deadline_ns: int) -> Timing:

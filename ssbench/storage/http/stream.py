@@ -72,6 +72,9 @@ AncillaryData = list[tuple[int, int, bytes]]  #: recvmsg's ``ancdata``
 class PlainStream:
     """A connected TCP socket. One greenlet at a time may use it."""
 
+    #: The dial.Address that it goes to.
+    address: Any = None
+
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
         self._hub = get_hub()

@@ -122,7 +122,7 @@ def test_an_unknown_name_is_a_one_line_error(
 ) -> None:
     look_up = socket.getaddrinfo
 
-    def numeric_only(host: str, port: int, family: int, kind: int) -> object:
+    def numeric_only(host: str, port: int, family: int, kind: int, *_: int) -> object:
         return look_up(host, port, family, kind, 0, socket.AI_NUMERICHOST)  # asks no server
 
     monkeypatch.setattr(socket, "getaddrinfo", numeric_only)
@@ -303,8 +303,8 @@ def test_a_shortage_at_one_address_does_not_hide_the_failure_of_another(
         raise failures.pop(0 if own_first else -1)
 
     monkeypatch.setattr(socket.socket, "connect_ex", fail)
-    address = (socket.AF_INET, ("127.0.0.1", 1))
-    monkeypatch.setattr(Dialler, "look_up", lambda _self: [address, address])
+    found = [(socket.AF_INET, (host, 1)) for host in ("127.0.0.1", "127.0.0.2")]
+    monkeypatch.setattr(Dialler, "look_up", lambda _self: found)
     error = refusal(1)
     assert (error.kind, error.detail) == (ErrorKind.CONNECT, "127.0.0.1:1: refused")
 

@@ -1,0 +1,173 @@
+"""A name with several addresses: every store over HTTP spreads its requests over all of them.
+
+The resolver is the test's own, and leads to 127.0.0.1, 127.0.0.2 and 127.0.0.3.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from time import monotonic
+from typing import Any
+
+import gevent
+import pytest
+
+from ssbench.core.errors import StorageError
+from ssbench.core.model import ErrorKind, Job
+from ssbench.core.operations import READ
+from ssbench.core.settings import Credentials, StorageSettings
+from ssbench.storage.http import dial
+from ssbench.storage.registry import open_store
+from tests.fakes.answered_store import ISSUED, SIZES
+from tests.fakes.scripted_server import ok
+from tests.servers.certificates import Certificates
+
+HOSTS = ("127.0.0.1", "127.0.0.2", "127.0.0.3")
+ASKED = Job(1, READ, 0, 1, 0, 50)
+
+
+class Node:
+    """A server at one address, which answers every request in the same way."""
+
+    def __init__(self, host: str, port: int = 0, context: ssl.SSLContext | None = None) -> None:
+        self.requests = 0
+        self.hosts: set[str] = set()  #: of Host headers
+        self.names: set[str] = set()  #: of SNI
+        self._context = context
+        self._open: list[socket.socket] = []
+        self._serving: list[threading.Thread] = []
+        self._listener = socket.create_server((host, port))
+        self.port: int = self._listener.getsockname()[1]
+        if context is not None:
+            context.sni_callback = lambda _sock, name, _context: self.names.add(name)
+        self._accepting = threading.Thread(target=self._accept)
+        self._accepting.start()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                sock, _ = self._listener.accept()
+                self._open.append(sock.dup())  # which TLS does not detach
+                self._serving.append(threading.Thread(target=self._serve, args=(sock,)))
+                self._serving[-1].start()
+
+    def _serve(self, sock: socket.socket) -> None:
+        with suppress(OSError), ExitStack() as stack:
+            stack.enter_context(sock)
+            if self._context is not None:
+                sock = stack.enter_context(self._context.wrap_socket(sock, server_side=True))
+            while data := sock.recv(65536):
+                self.requests += 1
+                lines = data.decode().split("\r\n")
+                self.hosts |= {line[6:] for line in lines if line[:6].lower() == "host: "}
+                sock.sendall(ok(b"x" * 50))
+
+    def close(self) -> None:
+        """End, as a process does that is killed."""
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._accepting.join(20)
+        for sock in self._open:
+            with suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+            sock.close()
+        for thread in self._serving:
+            thread.join(20)
+
+
+@contextmanager
+def nodes(
+    monkeypatch: pytest.MonkeyPatch, *hosts: str, certificates: Certificates | None = None
+) -> Iterator[list[Node]]:
+    """One at each of these addresses; every name leads to HOSTS."""
+    with ExitStack() as stack:
+        found: list[Node] = []
+        for host in hosts:
+            context = certificates.server_context() if certificates else None
+            node = Node(host, found[0].port if found else 0, context)
+            found.append(node)
+            stack.callback(node.close)
+        rows = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (h, found[0].port)) for h in HOSTS]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_: rows)
+        monkeypatch.setattr(dial, "RETRY_S", 0.01)
+        yield found
+
+
+@contextmanager
+def store_of(name: str, place: str, certificates: Certificates | None = None) -> Iterator[Any]:
+    tls = certificates is not None
+    own = {"urls": [f"http{'s' * tls}://{place}/v1/a"]}
+    if certificates:
+        own["http"] = {"cacert_pem": certificates.authority.read_text()}
+        own["cacert_pem"] = certificates.authority.read_text()
+    settings = StorageSettings(
+        name, run_id="r", worker_id="w", sizes=SIZES, container_count=2, store=own,
+        credentials=(Credentials(1, None, ISSUED[name]),),
+    )  # fmt: skip
+    with closing(open_store(settings)) as store:
+        yield store
+
+
+def until(done: Any) -> None:
+    end = monotonic() + 20
+    while not done():
+        assert monotonic() < end, "not in time"
+
+
+@pytest.mark.parametrize("tls", [False, True])
+@pytest.mark.parametrize("store", ISSUED)
+@pytest.mark.parametrize("users", [1, 6])
+def test_each_address_gets_its_share(
+    users: int, store: str, tls: bool, monkeypatch: pytest.MonkeyPatch, certificates: Certificates
+) -> None:
+    trusted = certificates if tls else None
+    with nodes(monkeypatch, *HOSTS, certificates=trusted) as found:
+        place = f"localhost:{found[0].port}"
+        with store_of(store, place, trusted) as driver:
+            driver.connect(users)
+            act = driver.actions[READ]
+            workers = [gevent.spawn(lambda: [act(ASKED, 0) for _ in range(90 // users)])
+                       for _ in range(users)]  # fmt: skip
+            gevent.joinall(workers, raise_error=True)
+        assert sum(node.requests for node in found) == 90
+        assert min(node.requests for node in found) >= 20, [node.requests for node in found]
+        assert [node.hosts for node in found] == [{place}] * 3
+        if tls:
+            assert [node.names for node in found] == [{"localhost"}] * 3
+
+
+@pytest.mark.parametrize("store", ISSUED)
+def test_a_dead_address_is_left_out_and_reported_until_it_returns(
+    store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes, failed = list[str](), list[ErrorKind]()
+
+    def ask() -> bool:
+        try:
+            driver.actions[READ](ASKED, 0)
+        except StorageError as error:
+            (notes if error.kind is ErrorKind.NONE else failed).append(error.detail)  # type: ignore[arg-type]
+        gevent.sleep(0)
+        return True
+
+    with nodes(monkeypatch, *HOSTS[:2]) as (first, second):
+        port = first.port
+        with store_of(store, f"store.test:{port}") as driver:
+            until(lambda: ask() and first.requests > 20 and second.requests > 20)
+            assert notes == [
+                f"127.0.0.3:{port}, an address of store.test: connection refused: it was left out,"
+                " and tried again each 0.01 s"
+            ]
+            assert failed == []  # another address took over
+            second.close()
+            until(lambda: ask() and len(notes) == 2)
+            assert notes[1].startswith(f"127.0.0.2:{port}, an address of store.test: ")
+            assert len(failed) <= 1  # on the connection that ended
+            with closing(Node("127.0.0.3", port)) as third:
+                until(lambda: ask() and third.requests > 10)
+            assert f"127.0.0.3:{port}, an address of store.test: it answers again" in notes
