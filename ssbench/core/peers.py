@@ -9,6 +9,8 @@ from ssbench.core import units
 from ssbench.core.errors import UsageError
 from ssbench.core.option import EXECUTION, WORKERS, of_field
 
+MAX_WORKERS = 2048  #: of a master: each control state names them all
+
 
 class TransportConfig(Struct, frozen=True):
     """Address, ports and key of a master's transport.

@@ -13,7 +13,7 @@ from ssbench.core import option as types
 from ssbench.core import units
 from ssbench.core.errors import UsageError
 from ssbench.core.option import EXECUTION, LOAD, RESULTS, SEARCH, WORKERS, of_field
-from ssbench.core.peers import Limits, TransportConfig
+from ssbench.core.peers import MAX_WORKERS, Limits, TransportConfig
 from ssbench.host.process import usable_cores
 from ssbench.host.user_files import read_text
 
@@ -231,7 +231,11 @@ class RunConfig(Limits, frozen=True, kw_only=True):
                 f"--expect-workers {self.expect_workers} is fewer than the {self.least_started} of "
                 f"{' and '.join(options)}, which count among them"
             )
+        workers = max(self.expect_workers or 0, self.least_started)
         for excluded, why in (
+            (workers > MAX_WORKERS,
+             f"{workers:,} workers are more than a master can have ({MAX_WORKERS:,}); each runs"
+             " many users"),
             (not self.percentiles, "percentiles: the list is empty; give at least one"),
             (self.ssh_workers and self.store is None,
              "--ssh-workers: other hosts can't reach the store of --embedded-swift"),

@@ -35,6 +35,8 @@ def config(**given: Any) -> RunConfig:
         ({"ssh_workers": HOSTS, "expect_workers": 2}, "fewer than the 3 of --ssh-workers, which"),
         ({"workers": 1, "ssh_workers": HOSTS, "expect_workers": 3},
          "fewer than the 4 of --workers and --ssh-workers, which"),
+        ({"expect_workers": 20_000}, "20,000 workers are more than a master can have (2,048)"),
+        ({"workers": 2049}, "2,049 workers are more than a master can have"),
         ({"ssh_workers": HOSTS, "store": None}, "can't reach the store of --embedded-swift"),
         ({"source_addresses": ["127.0.0.1"], "ssh_workers": HOSTS},
          "--source-address is for the workers of --workers"),

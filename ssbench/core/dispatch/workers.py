@@ -27,7 +27,7 @@ from ssbench.core.messages import (
     in_clock_range,
 )
 from ssbench.core.model import SECOND_NS, Phase, WorkerExit
-from ssbench.core.peers import Limits
+from ssbench.core.peers import MAX_WORKERS, Limits
 from ssbench.core.settings import Credentials, StorageSettings
 
 #: A worker with the same id may replace one whose newest heartbeat is older than this.
@@ -42,7 +42,7 @@ _LAST_MESSAGES_NS = SECOND_NS // 4
 #: Control states per worker timeout, at least: workers stop after half of it without one.
 _STATES_PER_TIMEOUT = 8
 #: Bounds of what hellos can make a master store, and send in each control state.
-MAX_WORKERS, MAX_NAMES, MAX_REFUSED, MAX_DEPARTED = 2048, 16384, 256, 16384
+MAX_NAMES, MAX_REFUSED, MAX_DEPARTED = 16384, 256, 16384
 #: Rate limits of new workers, in all and per id: a burst, then so many per second. A hello above
 #: the limit is ignored; the worker repeats it a second later.
 _BURST, _BURST_PER_NAME = MAX_WORKERS, 16

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from ssbench.core.dispatch import workers as workers_module
 from ssbench.core.dispatch.workers import (
     MAX_REFUSED,
-    MAX_WORKERS,
     SILENT_NS,
     WorkerJoined,
     Workers,
@@ -23,7 +22,7 @@ from ssbench.core.dispatch.workers import (
 )
 from ssbench.core.messages import MAX_NAME, Bye, ControlState, Heartbeat, Hello, decode, encode
 from ssbench.core.model import SECOND_NS
-from ssbench.core.peers import Limits
+from ssbench.core.peers import MAX_WORKERS, Limits
 
 MS = SECOND_NS // 1000
 
