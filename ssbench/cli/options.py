@@ -136,6 +136,9 @@ _WINDOW = (
     row("--sweep", "sweep", sweep, LOAD,
         "run the scenario once for each load (users=1,20,40 or rate=100,200), with the same "
         "workers and initial objects, and print a table", metavar="LOADS"),
+    row("--repeat", "repeat", units.whole(1, 1000), LOAD,
+        "run the scenario, or each load of --sweep in turn, so often, with the same workers and "
+        "initial objects, and print a table with means and intervals", default=1, metavar="TIMES"),
     *of_group(LOAD, without(OF_RUN, *(each.name for each in OF_SCENARIO))),
 )
 HOW = of_group(EXECUTION, without(OF_RUN, "max_consecutive_errors", "profile"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -34,16 +34,25 @@ def run_scenario(ns: argparse.Namespace) -> ExitStatus:
     _tell_note(config)
     stop = Stop()
     with serving(ns, stop, config) as (page, watch):
-        if ns.sweep is not None:
+        if ns.sweep is not None or ns.repeat > 1:
             from ssbench.runner.series import Sweep
 
+            over, loads = _loads(ns, config)
             with running(ns, stop, config, watch):
-                sweep = Sweep(config, ns.sweep.over, ns.sweep.loads, [watch], stop)
+                sweep = Sweep(config, over, [*loads] * ns.repeat, [watch], stop)
                 return _run_series(ns, sweep, watch, page)
         with running(ns, stop, config, watch):
             result = runner.run(config, [watch], stop)
         tell_report(ns, config, result, page)
         return tell_status(result.reasons)
+
+
+def _loads(ns: argparse.Namespace, config: RunConfig) -> tuple[str, Sequence[float]]:
+    """What is swept, and the loads; without --sweep that of the scenario."""
+    if ns.sweep is not None:
+        return ns.sweep.over, ns.sweep.loads
+    scenario = runner.resolve(config)
+    return ("rate", [scenario.rate]) if scenario.rate else ("users", [scenario.user_count])
 
 
 def find_limit(ns: argparse.Namespace) -> ExitStatus:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from math import isfinite
@@ -9,6 +10,7 @@ from math import isfinite
 from msgspec import Struct
 
 from ssbench.core.stats.capacity import Estimate, capacity_of
+from ssbench.core.stats.compare import CONFIDENCE, estimate_of
 from ssbench.core.stats.headroom import Bottleneck, Headroom
 from ssbench.core.stats.steps import Search, Step
 from ssbench.core.stats.thresholds import Threshold, is_sparse
@@ -38,6 +40,7 @@ from ssbench.report.model import (
     percent_label,
     percent_text,
     plain_note,
+    section_of,
 )
 from ssbench.report.notes import NO_STORE, cause_text
 from ssbench.report.run import store_section, threshold_facts
@@ -124,9 +127,45 @@ def of_series(settings: SeriesSettings, steps: Sequence[Step], *, complete: bool
     )
     store = store_section(steps[0].header)
     capacity = _capacity(table.rows) if over == "users" else None
+    repeats = _repeats(steps, over) if search is None else []
     charts = partial(series_charts, top, ending, capacity)
-    sections = [top, store, capacity or Section("capacity"), ending]
+    sections = [top, store, *repeats, capacity or Section("capacity"), ending]
     return Report("series", sections, rows=table, charts=charts)
+
+
+def _repeats(steps: Sequence[Step], over: str) -> list[Section]:
+    """Loads that ran several times: the means of their figures, with intervals."""
+    by_load: defaultdict[float, list[Step]] = defaultdict(list)
+    for step in steps:
+        if step.rate_per_s:
+            by_load[step.load].append(step)
+    rows = [_repeated(load, over, own) for load, own in by_load.items() if len(own) > 1]
+    if not rows:
+        return []
+    title = f"REPEATED RUNS (means, and {CONFIDENCE:.0%} intervals from what the runs differ by)"
+    return [section_of(Table.of("repeats", rows), title)]
+
+
+def _repeated(load: float, over: str, steps: Sequence[Step]) -> list[Fact]:
+    facts = [
+        fact(over, load, COUNT, "load of the runs"),
+        fact("runs", len(steps), COUNT, "with that load"),
+    ]
+    kind = "response" if all(step.response.get(50.0) for step in steps) else "service"
+    figures = [("operations_per_s", "rate", RATE, [step.rate_per_s for step in steps])]
+    for percent in (50.0, 99.0):
+        values = [getattr(step, kind).get(percent) for step in steps]
+        name = f"p{percent:.0f}"
+        figures.append((f"{kind}_{name}_s", name, LATENCY, values))
+    for key, title, unit, values in figures:
+        known = [value for value in values if value]
+        found = estimate_of(known) if len(known) == len(steps) else None
+        facts += [
+            fact(key, found and found.value, unit, "geometric mean of the runs", title=title),
+            fact(f"{key}_low", found and found.low, unit, "least of its interval", title="from"),
+            fact(f"{key}_high", found and found.high, unit, "most of it", title="to"),
+        ]
+    return facts
 
 
 def _capacity(rows: Sequence[Row]) -> Section | None:

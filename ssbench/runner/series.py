@@ -141,7 +141,10 @@ class Sweep(StepRunner):
         with open_session(
             self.config, self._scenarios, self.observers, self.stop, is_series=True
         ) as session:
-            for load, scenario in zip(self.loads, self._scenarios, strict=True):
+            seed = session.seed
+            for at, (load, scenario) in enumerate(zip(self.loads, self._scenarios, strict=True)):
+                # A repeated run draws other operations, as another day would.
+                session.seed = seed_of_step(seed, self.loads[:at].count(load))
                 step = None if self.stop.requested else self._run(session, scenario, load)
                 if step is None:
                     break

@@ -401,7 +401,7 @@ def test_find_limit_has_the_run_options_that_it_does_not_set_itself() -> None:
     assert run - find == {
         "operations", "seconds", "rate", "cooldown", "sweep", "auto_stop",
         "auto_stop_window_s", "abort_window_s", "auto_stop_percent", "thresholds", "junit",
-        "resume_cleanup",
+        "repeat", "resume_cleanup",
     }  # fmt: skip
 
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
+import statistics
 from pathlib import Path
 
 import pytest
 
+import ssbench
+from ssbench.core.stats.bootstrap import student
 from tests.cli.shell import Shell, free_ports, scenario
 
 
@@ -38,6 +42,20 @@ def test_two_variants_run_in_turn_and_are_compared(shell: Shell) -> None:
     again = shell("ab", own, "--noop", "--a", "", "--b", "-u 3", "-s", out)
     assert again.status == 2
     assert "x.a1.stat.gz: is there already; --force overwrites it" in again.err
+
+
+def test_one_setting_is_run_several_times(shell: Shell) -> None:
+    found = shell.run("--repeat", "3", "--json", "-q")
+    assert found.status == 0
+    made = json.loads(found.out)
+    assert [step["users"] for step in made["steps"]] == [4, 4, 4]
+    (row,) = made["repeats"]
+    assert (row["users"], row["runs"]) == (4, 3)
+    rates = [step["operations_per_s"] for step in made["steps"]]
+    assert row["operations_per_s"] == pytest.approx(statistics.geometric_mean(rates))
+    spread = statistics.stdev(map(math.log, rates)) / 3**0.5 * student(0.995, 2)
+    assert row["operations_per_s_high"] == pytest.approx(row["operations_per_s"] * math.exp(spread))
+    assert len({ssbench.read(step["stats_file"]).run.header.seed for step in made["steps"]}) == 3
 
 
 @pytest.mark.parametrize(

@@ -489,6 +489,14 @@ def _of_sides(
     return ComparedFigure(measure, tuple(estimates), tuple(changes))
 
 
+def estimate_of(values: Sequence[float]) -> Estimate:
+    """The geometric mean of the figures of several runs of one setting, which are above 0, with the
+    interval that follows from what they differ by (Student's t of their logarithms)."""
+    found = Spread.of([log(value) for value in values])
+    ends = _interval(found, 0.0) if found.freedom else (None, None)
+    return Estimate(exp(found.mean), *ends)
+
+
 def _interval(found: Spread, within: float) -> tuple[float, float]:
     """The ends of the confidence interval, no longer as logarithms.
 
