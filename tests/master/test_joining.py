@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from ssbench.core.dispatch.workers import Event, WorkerJoined, Workers
 from ssbench.core.errors import ExitStatus, NoWorkersError
@@ -105,16 +104,6 @@ def test_a_worker_that_never_answered_is_dropped_with_a_hint_at_the_port() -> No
 # Local workers -----------------------------------------------------------------------------
 
 
-def test_a_local_worker_is_dropped_soon_after_its_process_exited() -> None:
-    here = Scene()
-    here.deliver(hello(1, "local-0"), hello(2, "local-1"))
-    here.exits(WorkerExit("local-0", 1, "it was killed by SIGKILL"))
-    assert here.wait(0.01) == [], "its last messages may still arrive"
-    assert here.wait(0.3) == [("left", 1, "it was killed by SIGKILL", False)]
-    assert (here.names, here.workers.warnings) == (["local-1"], [])
-    assert here.wait(0.3) == []
-
-
 def test_a_worker_of_the_same_id_and_another_process_stays() -> None:
     here = Scene()
     here.deliver(hello(1, "local-0"))
@@ -204,21 +193,6 @@ def test_a_worker_that_never_answers_costs_no_more_than_others() -> None:
     assert len(due_ms(here, 4000)) == 4
 
 
-def test_changes_make_a_control_state_due_at_once() -> None:
-    here = Scene()
-    here.workers.control_state(here.now_ns)
-    for change in (
-        lambda: here.workers.allocate_users(4),
-        lambda: here.workers.enter(Phase.RUN),
-        lambda: here.deliver(hello(1)),
-        lambda: here.deliver(Bye(1, "")),
-    ):
-        change()
-        assert here.workers.wait_s(here.now_ns) == 0
-        assert here.workers.control_state(here.now_ns)
-        assert here.workers.control_state(here.now_ns) is None
-
-
 def test_a_control_state_has_what_was_set() -> None:
     here = Scene(operation_timeout_s=7.0)
     here.deliver(hello(7))
@@ -277,16 +251,6 @@ def test_a_failed_renewal_is_reported_once_and_gives_a_new_serial() -> None:
         assert here.workers.warnings == ["The token could not be renewed: wrong password"]
 
 
-def test_earlier_credentials_that_are_still_valid_stay() -> None:
-    here = Scene()
-    first = replace(with_token("first", 5), expires_at=100.0)
-    here.workers.renewed(first, 0)
-    here.workers.renewed(with_token("second", 6), 99 * SECOND_NS)
-    assert here.workers.settings.credentials == (first, with_token("second", 6))
-    here.workers.renewed(with_token("third", 2), 101 * SECOND_NS)
-    assert here.workers.settings.credentials == (with_token("third", 7),)
-
-
 @pytest.mark.parametrize("phase", Phase)
 def test_its_repr_has_no_secret(phase: Phase) -> None:
     here = Scene()
@@ -300,16 +264,6 @@ def test_its_repr_has_no_secret(phase: Phase) -> None:
 
 def worker_wait(here: Scene, users: int = 8, expected: int | None = None) -> WorkerWait:
     return WorkerWait(here.workers, here.address, users, expected)
-
-
-def test_the_wait_ends_with_the_expected_number_of_workers() -> None:
-    here = Scene()
-    wait = worker_wait(here, expected=2)
-    here.deliver(hello(1, "a"))
-    assert not wait.complete(here.now_ns + 100 * SECOND_NS)
-    here.deliver(hello(2, "b"))
-    assert wait.complete(here.now_ns)
-    assert wait.shortcomings() == []
 
 
 def test_without_a_number_it_ends_when_no_worker_has_joined_for_a_while() -> None:
@@ -394,22 +348,6 @@ def test_the_wait_is_shown() -> None:
 
 
 # Workers that only send metrics ------------------------------------------------------------
-
-
-def test_a_worker_for_metrics_only_is_not_one_that_a_run_waits_for() -> None:
-    here = Scene(worker_wait_s=5.0)
-    here.deliver(hello(7, "metrics")._replace(concurrency=0))
-    wait = WorkerWait(here.workers, here.address, 4, 1)  # type: ignore[arg-type]
-    assert not wait.complete(here.now_ns)
-    assert wait.progress(0).startswith("Waiting for workers: 0 of 1")
-    with pytest.raises(NoWorkersError):
-        wait.shortcomings()
-    here.deliver(hello(8))
-    assert wait.complete(here.now_ns)
-    assert wait.shortcomings() == []
-    here.workers.allocate_users(4)
-    assert here.state().workers == {7: (0, None), 8: (4, None)}
-    assert here.workers.ready_count() == (0, 1)
 
 
 def test_without_other_workers_one_for_metrics_only_does_not_keep_a_run_alive() -> None:

@@ -15,7 +15,7 @@ from ssbench.core.live import RunProgress
 from ssbench.core.messages import Ack, Bye, Jobs, Ready, Results, Returned, decode, pack
 from ssbench.core.model import SECOND_NS, ErrorKind, Job, Phase, Stage
 from ssbench.core.operations import READ
-from ssbench.core.records import MarkRecord, PhaseRecord
+from ssbench.core.records import MarkRecord
 from ssbench.core.stats.auto_stop import SteadyStateDetector
 from ssbench.core.text import plural
 from ssbench.core.workload.pacing import START_DELAY_NS, DueTimes, uniform
@@ -136,22 +136,6 @@ class Scene(test_joining.Scene):
 # The beginning -----------------------------------------------------------------------------
 
 
-def test_it_begins_when_all_workers_with_users_are_ready() -> None:
-    here = Scene()
-    here.machine.announce(here.now_ns, 1700000000.0)
-    for _ in range(3):
-        here.turn()
-        assert here.machine.state is PhaseState.CONNECTING
-    assert not here.machine.outbox
-    assert here.machine.waiting_for == "Waiting for workers to connect to the store: 0 of 1"
-    here.ready()
-    here.turn()
-    assert here.machine.state is PhaseState.SENDING
-    phase = here.records[0]
-    assert isinstance(phase, PhaseRecord)
-    assert (phase.phase, phase.started_at, phase.users) == (Phase.RUN, 1700000000.0, 4)
-
-
 def test_the_wait_for_an_unready_worker_is_bounded() -> None:
     here = Scene()  # the store's connect_timeout_s is 10
     here.machine.announce(here.now_ns, 0.0)
@@ -246,22 +230,6 @@ def test_a_worker_that_never_stops_is_named() -> None:
     assert here.machine.warnings == [text]
 
 
-def test_it_is_not_over_before_all_workers_have_stopped() -> None:
-    here = Scene(10**6, Stage(0.1, 4))
-    here.stops_at_once = False
-    stopping = (False, True)
-
-    def then() -> None:
-        if here.states.count(stopping) == 1:
-            assert here.workers.state_changed, "workers are told at once"
-        if here.states.count(stopping) == 5:
-            here.ready(stopped=True)
-
-    here.then = then
-    here.end()
-    assert here.states.count(stopping) == 5
-
-
 def test_without_workers_it_fails_after_the_wait() -> None:
     here = Scene(10**6, worker_wait_s=30.0)
     here.works = False
@@ -299,22 +267,6 @@ def test_an_exhausted_workload_is_the_reason() -> None:
 
 
 # Jobs --------------------------------------------------------------------------------------
-
-
-def test_jobs_that_no_worker_takes_wait_and_are_dropped_when_it_stops() -> None:
-    here = Scene(10**6)
-    here.takes = False
-    here.begin()
-    here.turn()
-    waiting = len(here.machine.outbox)
-    here.turn()
-    assert len(here.machine.outbox) == waiting > 0
-    here.machine.abort("interrupted", "SIGINT")
-    here.turn()
-    assert not here.machine.outbox
-    here.turn()
-    here.machine.close()
-    assert here.outcome.counts.withdrawn == here.outcome.counts.sent
 
 
 def test_returned_jobs_are_sent_again_if_they_are_of_this_run() -> None:
@@ -380,35 +332,6 @@ def test_users_that_no_worker_can_run_are_marked_as_missing() -> None:
     assert here.end() == ("complete", "")
     assert here.users()[:2] == [(0.0, "stage", 64), (0.0, "users", 4)]
     assert here.outcome.short_of_users
-
-
-def test_users_that_leave_are_marked() -> None:
-    here = Scene(10**6, Stage(2.0, 6))
-    here.deliver(hello(2, "other"))
-    here.ready(incarnation=2)
-
-    def then() -> None:
-        if here.now_ns - here.workers.start_ns > SECOND_NS and 2 in here.workers.present:
-            here.deliver(Bye(2, "SIGTERM"))
-
-    here.then = then
-    here.machine.announce(here.now_ns, 0.0)
-    here.ready(incarnation=2)
-    assert here.end() == ("complete", "")
-    assert [mark[1:] for mark in here.users()] == [("stage", 6), ("users", 4), ("end", 6)]
-    assert 1 <= here.users()[1][0] < 1.3
-    assert here.outcome.short_of_users
-
-
-def test_users_that_another_worker_takes_over_are_not_missing() -> None:
-    here = Scene(100)
-    here.deliver(hello(2, "other"))
-    here.then = lambda: here.deliver(Bye(2, "")) if 2 in here.workers.present else None
-    here.machine.announce(here.now_ns, 0.0)
-    here.ready(incarnation=2)
-    here.end()
-    assert [mark[1] for mark in here.users()] == ["stage", "end"]
-    assert not here.outcome.short_of_users
 
 
 def test_the_load_ends_when_its_time_is_over_however_late_the_step_is() -> None:
@@ -521,18 +444,6 @@ def test_what_a_phase_waits_for() -> None:
         f"Waiting for {plural(sent, 'operation')} in flight (at most"
         f" {here.limits.drain_timeout_s:g} s)"
     )
-
-
-def test_elapsed_time_counts_from_the_first_operation_and_not_while_workers_connect() -> None:
-    here = Scene()
-    here.machine.announce(here.now_ns, 1700000000.0)
-    here.now_ns += 2 * SECOND_NS
-    here.machine.step(here.now_ns)
-    assert here.machine.progress(here.now_ns).elapsed_s == 0
-    here.ready()
-    here.machine.step(here.now_ns)
-    here.now_ns += 3 * SECOND_NS
-    assert here.machine.progress(here.now_ns).elapsed_s == 3
 
 
 def test_progress_of_an_open_loop_has_its_target_and_late_operations() -> None:

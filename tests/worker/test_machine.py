@@ -171,20 +171,6 @@ def due(number: int, due_ns: int = NONE_NS) -> Job:
 # Joining -----------------------------------------------------------------------------------
 
 
-def test_a_hello_is_repeated_once_a_second_until_a_control_state_lists_the_worker() -> None:
-    here = Script()
-    hello = here.hello()
-    assert hello == Hello(here.machine.incarnation, 0, "w7", 4, "h", 5, "1.2")
-    assert here.hello() is None
-    here.wait(0.75)
-    assert here.hello() is None
-    here.wait(0.25)
-    assert here.hello() == hello
-    here.control(workers={here.machine.incarnation: (0, None)})
-    here.wait(5)
-    assert here.hello() is None
-
-
 def test_a_worker_that_was_given_up_before_it_was_told_returns_as_another() -> None:
     """The master listed it and got no heartbeat: no control state arrived meanwhile."""
     here = Script()
@@ -271,17 +257,6 @@ def test_a_refused_worker_keeps_asking_and_exits_after_a_while(
     assert here.all_of(Bye)[0].reason == "refused: taken by another"
 
 
-def test_a_refused_worker_is_accepted_later() -> None:
-    here = Script()
-    here.control(refused={here.machine.incarnation: "taken by another"})
-    here.wait(14)
-    here.join(refused={})
-    here.wait(3)
-    here.control()
-    assert len(here.all_of(Ready)) == 1
-    assert here.machine.status is None
-
-
 def test_without_a_master_one_warning_names_the_possible_causes(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -314,21 +289,6 @@ def test_quit_exits_once_the_master_knows_the_worker() -> None:
 # A phase -----------------------------------------------------------------------------------
 
 
-def test_a_phase_begins_with_the_work_socket_then_the_store_then_ready() -> None:
-    here = Script()
-    here.connects = False
-    incarnation = here.join(4)
-    opened, connect = here.acted
-    assert (opened, connect.users) == (OpenJobs(3), 4)
-    assert here.all_of(Ready) == []
-    assert not here.machine.wants_jobs
-    here.machine.connected(connect.phase, connect.users)
-    here.settle()
-    assert here.all_of(Ready) == [Ready(incarnation, RUN, Phase.RUN, False, here.now_ns)]
-    assert here.phase.held.users == [4]
-    assert here.machine.wants_jobs
-
-
 def test_the_masters_estimate_of_the_clock_offset_is_used_where_there_is_one() -> None:
     here = Script()
     here.control(workers={here.machine.incarnation: (1, None)})
@@ -336,18 +296,6 @@ def test_the_masters_estimate_of_the_clock_offset_is_used_where_there_is_one() -
         run=RUN, phase=1, start_ns=5 * SECOND, workers={here.machine.incarnation: (1, SECOND)}
     )
     assert here.all_of(Ready)[0].origin_ns == 6 * SECOND
-
-
-def test_changes_while_the_store_connects_are_followed() -> None:
-    here = Script()
-    here.connects = False
-    incarnation = here.join(4)
-    here.control(workers={incarnation: (3, None)}, stopping=True)
-    (connect,) = here.all_of(Connect)
-    here.machine.connected(connect.phase, connect.users)
-    here.settle()
-    assert here.phase.held.users == [3]
-    assert [ready.stopped for ready in here.all_of(Ready)] == [False, True]
 
 
 def test_without_users_the_work_socket_is_closed() -> None:
@@ -417,25 +365,6 @@ def test_jobs_that_users_put_back_are_returned_without_users() -> None:
     assert here.all_of(Returned)[0].numbers == [1, 2]
 
 
-def test_more_users_wait_for_connections_and_fewer_do_not() -> None:
-    here = at_work(2)
-    incarnation = here.machine.incarnation
-    here.connects = False
-    here.control(workers={incarnation: (4, None)})
-    (connect,) = here.all_of(Connect)
-    assert here.phase.held.users == [2]
-    here.machine.connected(connect.phase, 4)
-    here.settle()
-    assert (here.phase.held.users, len(here.all_of(Resize))) == ([4], 1)
-    here.control(workers={incarnation: (3, None)})
-    assert here.phase.held.users == [3]
-    here.control(workers={incarnation: (0, None)})
-    assert here.phase.held.users == [0]
-    here.control(workers={incarnation: (4, None)})  # their connections are still there
-    assert here.phase.held.users == [4]
-    assert len(here.all_of(Connect)) == 1
-
-
 def test_users_that_are_no_longer_wanted_when_connected_do_not_start() -> None:
     here = at_work(2)
     here.connects = False
@@ -444,20 +373,6 @@ def test_users_that_are_no_longer_wanted_when_connected_do_not_start() -> None:
     here.machine.connected(here.phase, 4)
     here.settle()
     assert here.phase.held.users == [1]
-
-
-def test_the_next_phase_ends_the_one_before() -> None:
-    here = Script()
-    here.join(2, Phase.POPULATE)
-    here.arrive(1, phase=Phase.POPULATE)
-    here.finish(*here.start())
-    here.control(phase=int(Phase.RUN))
-    assert here.all_of(Results)[0].phase == Phase.POPULATE
-    assert [ready.phase for ready in here.all_of(Ready)] == [Phase.POPULATE, Phase.RUN]
-    assert len(here.all_of(EndPhase)) == 1
-    here.control(run="", phase=int(Phase.IDLE))
-    assert (here.machine.phase, here.acted[-1]) == (None, CloseJobs())
-    assert not here.machine.in_phase
 
 
 def test_a_phase_that_ends_before_the_store_connects_is_not_reported() -> None:
@@ -472,16 +387,6 @@ def test_a_phase_that_ends_before_the_store_connects_is_not_reported() -> None:
 
 
 # Jobs in, results out ------------------------------------------------------------------------
-
-
-def test_a_batch_is_acknowledged_before_any_of_its_jobs_starts() -> None:
-    here = at_work()
-    batch = here.arrive(1, 2, 3)
-    assert here.sent == [Ack(here.machine.incarnation, RUN, [batch])]
-    here.work(3)
-    (results,) = here.all_of(Results)
-    assert [row.number for row in rows_of(results)] == [1, 2, 3]
-    assert (results.run, results.phase, results.acked) == (RUN, Phase.RUN, [])
 
 
 def test_a_worker_runs_no_more_users_than_it_offered() -> None:
@@ -646,21 +551,6 @@ def test_the_master_is_asked_once_a_second_until_newer_credentials_come() -> Non
     assert here.all_of(SetCredentials)[-1].credentials.serial == 4
 
 
-def test_each_master_counts_its_credentials_anew() -> None:
-    here = Script()
-    here.join(settings=settings_with(5))
-    own = here.machine.incarnation
-    here.control(master=2, workers={own: (2, None)}, settings=settings_with(1))
-    began_ns = here.now_ns + 1
-    assert here.machine.credentials_renewed(began_ns, here.now_ns, here.now_ns) is None
-    here.settle()
-    assert here.all_of(Expired) == [Expired(own, 1)]
-    here.wait(1)
-    here.control(settings=settings_with(2))
-    assert here.machine.credentials_renewed(began_ns, here.now_ns, here.now_ns) is True
-    assert here.all_of(SetCredentials)[-1].credentials.serial == 2
-
-
 def test_credentials_that_came_since_the_attempt_began_need_no_question() -> None:
     here = Script()
     here.join(settings=settings_with(3))
@@ -746,26 +636,6 @@ def test_a_dropped_worker_starts_nothing_and_joins_anew(caplog: pytest.LogCaptur
     assert here.hello() is None  # the last one was sent just now
     here.wait(1)
     assert here.hello() is not None
-
-
-def test_messages_that_no_master_took_do_not_reach_the_next_one() -> None:
-    here = at_work(1)
-    here.arrive(1, 2)
-    here.finish(*here.start())
-    here.machine.tick(here.now_ns + 6 * SECOND)  # nothing is sent meanwhile
-    assert [type(message) for message in here.machine.outbox] == [Returned, Results]
-    assert here.machine.hello(here.now_ns + 6 * SECOND) is not None
-    assert not here.machine.outbox
-
-
-def test_another_master_may_have_another_clock() -> None:
-    here = at_work()
-    own = here.machine.incarnation
-    here.control(master=2, delay_ns=-3600 * SECOND, workers={own: (2, None)})
-    here.arrive(1, age_ns=-3600 * SECOND)
-    here.work(1)
-    assert len(here.all_of(Results)) == 1
-    assert here.machine.incarnation == own
 
 
 # The master is gone --------------------------------------------------------------------------
@@ -987,18 +857,6 @@ def test_its_repr_names_worker_and_phase() -> None:
 
 
 # Metrics, and the network --------------------------------------------------------------------
-
-
-def test_a_worker_for_metrics_only_opens_nothing_in_a_phase() -> None:
-    here = Script(concurrency=0)
-    incarnation = here.join(users=0)
-    assert here.machine.in_phase
-    assert here.machine.phase is None
-    assert here.acted == []
-    here.control(workers={incarnation: (0, None)}, stopping=True)
-    assert here.sent == []
-    here.control(run="", phase=int(Phase.IDLE))
-    assert not here.machine.in_phase
 
 
 def test_a_check_of_the_network_is_made_once_by_the_worker_that_it_names() -> None:
