@@ -19,6 +19,8 @@ EXTRAS = {
     "clouds": ["openstacksdk>=4.0"],
     # profiles of the AWS command line that have more than keys, a region and an endpoint
     "aws": ["botocore>=1.34"],
+    # --checksum crc32c and crc64nvme, with the instructions of the processor
+    "checksum": ["awscrt>=0.24"],
     # report-scenario --parquet
     "parquet": ["pyarrow>=17.0"],
     # to_pandas() from Python

@@ -30,6 +30,7 @@ from benchmarks.nginx import NginxError
 ROWS = (
     "small",
     "s3",
+    "checksums",
     "webdav",
     "file",
     "master",

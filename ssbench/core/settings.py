@@ -55,6 +55,8 @@ class StorageSettings(Hiding, frozen=True):
     #: Further request headers: an operation's number, and lines, each with its CRLF.
     headers: tuple[tuple[int, str], ...] = ()
     initial_headers: InitialHeaders = InitialHeaders()
+    checksum: str = "none"  #: of uploads, and of reads where the store states it: values.CHECKSUMS
+    checksum_in: str = "header"  #: or "trailer"
     bandwidth: int = 0  #: bytes/s of all users of the run phase together; 0: any number
     keep_alive: bool = True  #: use connections for several requests
     expect_continue: bool = False  #: uploads wait for 100 Continue before they send the body

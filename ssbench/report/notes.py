@@ -46,6 +46,8 @@ _REQUESTS = (
     "expect_continue",
     "headers",
     "populate_headers",
+    "checksum",
+    "checksum_in",
 )
 
 

@@ -530,6 +530,8 @@ def settings_of(store: StorageSettings, scenario: Scenario) -> StorageSettings:
         bandwidth=scenario.bandwidth or 0,
         headers=scenario.header_lines(),
         initial_headers=scenario.initial_headers(),
+        checksum=scenario.checksum,
+        checksum_in=scenario.checksum_in,
         keep_alive=scenario.keep_alive,
         expect_continue=scenario.expect_continue,
         large_object=scenario.large_object,

@@ -40,6 +40,7 @@ class StoreRow(Struct, frozen=True):
     is_real: bool = True  #: moves data
     #: Keys of a scenario, and other abilities, that not every store has; this one does.
     features: tuple[str, ...] = ()
+    checksums: tuple[str, ...] = ()  #: of values.CHECKSUMS: those that it can have
     has_unmarked: bool = False  #: it may have containers of ssbench 0.3.9, which set no mark
 
 
@@ -50,6 +51,7 @@ FREE_SPACE = "free space"  #: ``state`` of the driver may give it
 _HTTP = ("headers", "populate_headers", "expect_continue", "keep_alive")
 _CERTIFICATE = ("cert_path", "cert_key_path")
 _ALL = (UPLOADS, CHECKSUMS, "delete_after", "policy", "large_object", *_HTTP, *_PAGES)
+_SUMS = ("crc32c", "crc64nvme", "sha256", "md5")
 #: Name -> row.
 ROWS = {
     row.name: row
@@ -63,6 +65,7 @@ ROWS = {
             urls="storage_urls",
             paths=_CERTIFICATE,
             features=(*_ALL, FREE_SPACE),
+            checksums=("md5",),
             has_unmarked=True,
         ),
         StoreRow(
@@ -73,7 +76,8 @@ ROWS = {
             credentials="ssbench.storage.s3.login:S3Login",
             urls="s3_endpoints",
             paths=_CERTIFICATE,
-            features=(UPLOADS, CHECKSUMS, "large_object", *_HTTP, *_PAGES),
+            features=(UPLOADS, CHECKSUMS, "large_object", "checksum_in", *_HTTP, *_PAGES),
+            checksums=_SUMS,
         ),
         StoreRow(
             "webdav",
@@ -97,7 +101,8 @@ ROWS = {
         StoreRow(
             "noop",
             driver="ssbench.storage.noop:NoopStorage",
-            features=_ALL,
+            features=(*_ALL, "checksum_in"),
+            checksums=_SUMS,
             is_real=False,
         ),
     )
@@ -288,6 +293,14 @@ def check_capabilities(
         if key in given and given[key] != defaults.get(key) and key not in row.features:
             having = [each.name for each in ROWS.values() if key in each.features]
             lines.append(_lacking(row.name, key, having))
+    checksum = str(given.get("checksum", "none"))
+    if checksum in row.checksums:
+        from ssbench.storage.http.checksums import begin_of  # few runs need it
+
+        begin_of(checksum)
+    elif checksum != "none":
+        having = [each.name for each in ROWS.values() if checksum in each.checksums]
+        lines.append(_lacking(row.name, f"checksum {checksum}", having))
     return lines
 
 

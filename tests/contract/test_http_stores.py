@@ -9,6 +9,7 @@ import json
 import time
 from collections.abc import Callable
 from functools import partial as partial_of
+from hashlib import md5
 from random import Random
 from time import perf_counter_ns
 from typing import Any
@@ -197,6 +198,20 @@ def test_further_headers_are_those_of_their_operation_also_after_a_renewal(name:
         ("x-newest" in each.headers, "x-a" in each.headers, sign in each.head) for each in heard
     ]
     assert found == [(False, True, False), (True, False, True), (False, False, True)]
+
+
+def test_swift_gets_the_md5_of_an_upload_and_a_read_compares_it() -> None:
+    content = b"".join(SyntheticSource(64).pieces(b"tiny_000001", 0, 50))
+    right = md5(content).hexdigest()
+    with driver_on("swift", always(response(201)), checksum="md5") as (store, heard):
+        store.actions[CREATE](job(CREATE), 0)
+        store.actions[ENSURE](job(ENSURE), 0)
+    assert [each.headers["etag"] for each in heard if each.method == "PUT"] == [right] * 2
+    read = job(OPERATIONS[READ])
+    good = act("swift", read, response(200, content, ETag=right), checksum="md5")
+    assert good.bytes_moved == 50
+    bad = act("swift", read, response(200, content, ETag="0" * 32), checksum="md5")
+    assert (bad.kind, "the store's checksum is 00" in bad.detail) == (ErrorKind.CORRUPT, True)
 
 
 MADE = InitialHeaders("X-Class: cold\r\n", "abcdef")

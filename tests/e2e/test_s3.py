@@ -261,3 +261,31 @@ def test_parts_below_5_mib_are_refused_before_the_run(commands: Commands, s3: S3
     ended = commands.run("-f", path, *options, workers=1, environment=s3.environment).fine(2)
     assert "large_object.segment: 5242879 is less than the 5242880 bytes" in ended.err
     assert not any(key.startswith("parts") for key in s3.contents()["bench"])
+
+
+@pytest.mark.program("versitygw")
+@pytest.mark.parametrize("place", ["header", "trailer"])
+@pytest.mark.parametrize("name", ["crc32c", "crc64nvme", "sha256"])
+def test_versitygw_keeps_the_checksums_of_objects_and_parts(
+    commands: Commands, versitygw: S3Server, name: str, place: str
+) -> None:
+    base = f"{name}-{place}"
+    path = scenario(commands, base, **{
+        **LARGE, "operation_count": 24, "bulk_count": None,
+        "operations": {"create": 1, "read": 2, "update": 1, "copy": 1, "range_read": 1},
+    })  # fmt: skip
+    words = ["--verify", "-k", "--checksum", name, "--checksum-in", place, "--s3-bucket", "bench"]
+    ended = commands.run(
+        "-f", path, *versitygw.options, *words, workers=1, environment=versitygw.environment
+    ).fine()
+    assert ended.counted()[:2] == (24, 0)
+    assert f"Requests: checksum {name}" in ended.out
+    client, element = versitygw.client(), f"Checksum{name.upper()}"
+    kinds = set()
+    for key in versitygw.contents()["bench"]:
+        if key.startswith(base) and not key.endswith(".ssbench"):
+            head = client.head_object(Bucket="bench", Key=key, ChecksumMode="ENABLED")
+            kinds.add((head.get("ChecksumType"), element in head))
+    whole = ("FULL_OBJECT", True)
+    assert whole in kinds
+    assert name == "crc64nvme" or ("COMPOSITE", True) in kinds

@@ -266,6 +266,19 @@ def test_what_a_store_lacks_is_named_with_the_stores_that_have_it() -> None:
     assert "swift" in lines[2]
 
 
+@pytest.mark.parametrize("name", ["swift", "s3", "webdav", "file", "noop"])
+def test_a_checksum_that_a_store_cannot_have_is_named(name: str) -> None:
+    lines = {
+        each: check_capabilities(StorageSettings(driver=name), [], {"checksum": each})
+        for each in ("none", "sha256", "md5")
+    }
+    having = {"swift": ["md5"], "s3": ["sha256", "md5"], "noop": ["sha256", "md5"]}
+    assert [each for each, found in lines.items() if not found] == ["none", *having.get(name, [])]
+    if name == "swift":
+        (line,) = lines["sha256"]
+        assert line.startswith('the store "swift" has no checksum sha256; stores that have it: s3')
+
+
 def test_a_key_of_an_operation_counts_if_it_is_not_the_default() -> None:
     webdav = StorageSettings(driver="webdav")
     defaults = {"list_limit": 1000, "list_prefix": "", "list_delimiter": ""}

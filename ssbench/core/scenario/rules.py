@@ -164,6 +164,15 @@ def check_large_object(
             faults.add(f"sizes[{at}].name", wrong, "another name")
 
 
+def check_checksum(found: Mapping[str, Any], faults: ValidationErrors) -> None:
+    """Add an error for a trailer of what has none."""
+    if found["checksum_in"] == "trailer" and found["checksum"] in ("none", "md5"):
+        wrong = f"checksum {found['checksum']} has no trailer"
+        faults.add(
+            "checksum_in", wrong, "crc32c, crc64nvme or sha256 as checksum, or no checksum_in"
+        )
+
+
 def check_limit(faults: ValidationErrors, *levels: Mapping[str, object]) -> None:
     # Raw values: a wrong limit has its error already.
     keys = ("operation_count", "run_seconds", "stages")

@@ -188,6 +188,17 @@ class Scenario(Hiding, frozen=True, eq=False):
     #: By name.
     populate_headers: Annotated[Mapping[str, str], Key(values.populate_headers,
         "Further headers of the uploads of initial objects: see `Requests`_.", "none")] = {}
+    #: One of values.CHECKSUMS.
+    checksum: Annotated[str, Key(values.one_of(values.CHECKSUMS, "a checksum"),
+        "The checksum that uploads send, and that a READ compares if the store returns it: see "
+        "`Checksums`_.", of_header=values.any_text,
+        option=overriding("--checksum", LOAD, "checksum of uploads and reads",
+            type=str, choices=values.CHECKSUMS, metavar="NAME"))] = "none"
+    checksum_in: Annotated[str, Key(values.one_of(values.CHECKSUM_PLACES, "a place"),
+        "Whether an upload has its checksum before the content, or behind it, as a trailer.",
+        of_header=values.any_text,
+        option=overriding("--checksum-in", LOAD, "where uploads have it",
+            type=str, choices=values.CHECKSUM_PLACES, metavar="PLACE"))] = "header"
     keep_alive: Annotated[bool, Key(values.flag,
         "Whether a connection serves several requests: see `Requests`_.")] = True
     expect_continue: Annotated[bool, Key(values.flag,
@@ -365,6 +376,8 @@ class Scenario(Hiding, frozen=True, eq=False):
         made_with = {n.lower(): v for n, v in self.headers.items() if isinstance(v, str)}
         made_with |= {name.lower(): value for name, value in self.populate_headers.items()}
         lines = "".join(f"{name}: {value}\r\n" for name, value in self.populate_headers.items())
+        if self.checksum not in ("none", "md5"):  # which the store keeps with the object
+            made_with["(checksum)"] = self.checksum
         text = "".join(f"{name}: {value}\n" for name, value in sorted(made_with.items()))
         mark = sha256(text.encode()).hexdigest()[:_MARK_DIGITS] if made_with else ""
         return InitialHeaders(lines, mark)
@@ -428,6 +441,7 @@ class Scenario(Hiding, frozen=True, eq=False):
             found = _read_file(given, faults, changes) | _one_limit(changes)
             there = {key: value for key, value in found.items() if value is not None}
             rules.check_container_names({**_DEFAULTS, **there}, faults)
+            rules.check_checksum({**_DEFAULTS, **there}, faults)
             found |= rules.check_load(found, changes, faults)
             rules.check_groups(given, found, changes, faults)
             if overrides is not None:
@@ -446,7 +460,7 @@ _LEFT_OUT = {
     key: _DEFAULTS[key]
     for key in (
         "stages", "groups", "warmup", "cooldown", "key_names", "headers",
-        "populate_headers", "keep_alive",
+        "populate_headers", "checksum", "checksum_in", "keep_alive",
         "expect_continue", "compressible", "compressible_block", "duplicate", "duplicate_block",
         "thresholds",
     )

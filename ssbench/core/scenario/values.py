@@ -40,6 +40,9 @@ MAX_CLASS_NAME = 1024 - OBJECT_SUFFIX_LENGTH  #: Swift's default of max_object_n
 MAX_CONTAINER_NAME = 256  #: Swift's default of max_container_name_length, in bytes
 MAX_CONTAINERS = 10_000_000  #: every process has all names in memory
 MAX_BLOCK = 1 << 30
+#: Of objects, as SDKs send them.
+CHECKSUMS = ("none", "crc32c", "crc64nvme", "sha256", "md5")
+CHECKSUM_PLACES = ("header", "trailer")
 ARRIVALS = ("uniform", "poisson")  #: pacing.MODELS
 
 MAX_CONDITIONS = 100

@@ -28,6 +28,7 @@ from ssbench.core.naming import (
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.base import METHODS, Action
 from ssbench.storage.directory import PIECE, DirectorySource, file_contents
+from ssbench.storage.http.checksums import SummedBody, begin_of, sum_of
 from ssbench.storage.http.connection import CONTINUE_S, Upload
 from ssbench.storage.http.pool import ConnectionPool
 from ssbench.storage.http.response import Collector, HeaderCollector, RangeCollector, check_range
@@ -109,6 +110,8 @@ class HttpStorage(HttpClient, ABC):
         self, settings: StorageSettings, seed: int | None, pools: Sequence[ConnectionPool]
     ) -> None:
         super().__init__(settings, seed, pools)
+        #: What begins a checksum of the settings' kind; None: uploads have none.
+        self._begin_sum = begin_of(settings.checksum) if settings.checksum != "none" else None
         self._notes_continue: list[str] = []  # those that were given, shared by all views
         bodies = self._bodies = ObjectBodies(settings, self._claimed_md5)
         # Copied to save attribute lookups per operation.
@@ -155,6 +158,8 @@ class HttpStorage(HttpClient, ABC):
             actions[operations.READ] = self._read_verified
             actions[operations.RANGE_READ] = self._range_read_verified
             actions[operations.CREATE] = actions[operations.UPDATE] = self._write_verified
+        if self._begin_sum is not None:
+            actions[operations.READ] = self._read_summed
         if self._bodies.files is not None:
             actions[operations.CREATE] = FileUploads(self, self._bodies.files).create
         if self._settings.expect_continue:
@@ -226,6 +231,35 @@ class HttpStorage(HttpClient, ABC):
         timing = self._read(job, deadline_ns, body)
         self._check_read(job, body, timing)
         return timing
+
+    def _read_summed(self, job: Job, deadline_ns: int) -> Timing:
+        """:raises StorageError: CORRUPT: the content has another checksum than stated."""
+        inner = self._verifier.read_collector(job) if self._settings.verify else None
+        assert self._begin_sum is not None  # nosec B101 # for the type checker
+        body = SummedBody(
+            self._longest[job.size_class], self._begin_sum, self.stated_checksum, inner
+        )
+        timing = self._read(job, deadline_ns, body)
+        if inner is not None:
+            inner.headers = body.headers
+            self._check_read(job, inner, timing)
+        if wrong := body.mismatch():
+            where = self._bodies.naming.path(job)
+            raise StorageError(
+                ErrorKind.CORRUPT, f"{where}: {wrong}", status=timing.status, timing=timing
+            )
+        return timing
+
+    def stated_checksum(self, headers: Mapping[str, str]) -> bytes | None:
+        """The checksum of the settings' kind that a response says its object has; None: none."""
+        found = self._claimed_md5(headers)
+        return None if found is None else bytes.fromhex(found)
+
+    def sum_lines(self, upload: Upload) -> str:
+        """The header lines with the checksum of an upload; "" if it has none."""
+        if self._begin_sum is None:
+            return ""
+        return self.checksum_lines(sum_of(self._begin_sum, upload).hex())
 
     def _write_verified(self, job: Job, deadline_ns: int) -> Timing:
         response = Collector()

@@ -238,9 +238,15 @@ def verifier_of(
 
 
 def hash_of(digest: Any, pieces: Callable[[], Iterable[memoryview]] | None) -> str:
-    """The digest in hexadecimal after all pieces; other greenlets run in between.
+    """As ``fed``; the digest in hexadecimal."""
+    found: str = fed(digest, pieces).hexdigest()
+    return found
 
-    :param digest: of hashlib, of what precedes the pieces.
+
+def fed(digest: Any, pieces: Callable[[], Iterable[memoryview]] | None) -> Any:
+    """The digest, after all pieces; other greenlets run in between.
+
+    :param digest: as of hashlib, of what precedes the pieces.
     :param pieces: None: there are none.
     """
     hashed = 0
@@ -250,5 +256,4 @@ def hash_of(digest: Any, pieces: Callable[[], Iterable[memoryview]] | None) -> s
         if hashed >= _HASH_SLICE:
             hashed = 0
             gevent.sleep(0)
-    found: str = digest.hexdigest()
-    return found
+    return digest

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import lru_cache
@@ -369,15 +369,17 @@ def time_of(text: str) -> float:
         return 0.0
 
 
-def complete_request(etags: Sequence[str]) -> bytes:
-    """The body that makes an object of its parts."""
-    parts = "".join(
-        f"<Part><PartNumber>{number}</PartNumber><ETag>{escape(etag)}</ETag></Part>"
-        for number, etag in enumerate(etags, start=1)
+def complete_request(parts: Iterable[tuple[str, str]]) -> bytes:
+    """The body that makes an object of its parts.
+
+    :param parts: of each the ETag, and further elements.
+    """
+    elements = "".join(
+        f"<Part><PartNumber>{number}</PartNumber><ETag>{escape(etag)}</ETag>{more}</Part>"
+        for number, (etag, more) in enumerate(parts, start=1)
     )
-    return (
-        f'<CompleteMultipartUpload xmlns="{_NAMESPACE}">{parts}</CompleteMultipartUpload>'.encode()
-    )
+    root = "CompleteMultipartUpload"
+    return f'<{root} xmlns="{_NAMESPACE}">{elements}</{root}>'.encode()
 
 
 def delete_request(keys: Sequence[str]) -> bytes:

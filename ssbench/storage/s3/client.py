@@ -152,6 +152,7 @@ class S3Client(HttpClient):
         collector: Collector | None = None,
         body: Upload | bytes | None = None,
         *,
+        payload_hash: str | None = None,
         deadline_ns: int | None = None,
         url: int = 0,
         missing_ok: bool = False,
@@ -160,17 +161,18 @@ class S3Client(HttpClient):
 
         :param query: in canonical form (see ``Signer``).
         :param headers: signed lines, beside those of the place.
+        :param payload_hash: what the signature covers of an Upload; None: as usual.
         :param body: bytes are signed even where the content of objects is not.
         :param deadline_ns: None: that of an administrative request.
         :param missing_ok: a status of 404 is no error.
         :raises StorageError: the status is not 2xx, or there was no response.
         """
-        upload, others, payload_hash = None, self._agent, None
+        upload, others = None, self._agent
         if isinstance(body, bytes):
             upload = Upload(len(body), body)
             payload_hash = sha256(body).hexdigest()
         elif body is not None:
-            upload, payload_hash = body, self._payload_hash(body)
+            upload, payload_hash = body, payload_hash or self._payload_hash(body)
         if upload is not None:
             others += f"Content-Length: {upload.size}\r\n"
         if deadline_ns is None:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import partial
 from time import perf_counter_ns
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
+
+from msgspec.structs import replace
 
 from ssbench.core import operations
 from ssbench.core.errors import StorageError, UsageError
@@ -33,6 +35,7 @@ from ssbench.storage.http.store import (
     store_is_changed,
     written_after,
 )
+from ssbench.storage.s3 import checksums
 from ssbench.storage.s3.bodies import (
     HEADERS,
     POST,
@@ -70,6 +73,10 @@ class S3Storage(S3Client, HttpStorage):
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
         if settings.delete_after_s is not None:
             raise UsageError("S3 has no delete_after: objects can't be given an expiry")
+        if settings.checksum not in ("none", "md5"):
+            lines = dict(settings.headers)
+            lines[operations.READ] = lines.get(operations.READ, "") + checksums.WANTED
+            settings = replace(settings, headers=(*lines.items(),))
         super().__init__(settings, seed)
         # SigV4 quotes everything in a key but slashes.
         self._object = naming_of(settings, partial(quote, safe="/")).object
@@ -129,6 +136,18 @@ class S3Storage(S3Client, HttpStorage):
         body.headers = neutral(body.headers)
         super()._check_read(job, body, timing)
 
+    def summed(self, upload: Upload) -> checksums.Summed:
+        """The upload with a checksum of the settings' kind."""
+        assert self._begin_sum is not None  # nosec B101 # for the type checker
+        settings = self._settings
+        return checksums.Summed(
+            upload, settings.checksum, self._begin_sum, self._payload_hash,
+            in_trailer=settings.checksum_in == "trailer",
+        )  # fmt: skip
+
+    def stated_checksum(self, headers: Mapping[str, str]) -> bytes | None:
+        return checksums.stated(self._settings.checksum, headers)
+
     def checksum_lines(self, checksum: str) -> str:
         return f"content-md5: {b64encode(bytes.fromhex(checksum)).decode()}\r\n"
 
@@ -147,16 +166,23 @@ class S3Storage(S3Client, HttpStorage):
         upload = upload or self._upload(job)
         if self._checks_encryption:
             response = response or HeaderCollector()
+        if self._begin_sum is None:
+            payload_hash = self._payload_hash(upload)
+        else:
+            summed = self.summed(upload)
+            upload, payload_hash, lines = summed.upload, summed.payload_hash, lines + summed.lines
         timing = self._pools[url].request_signed(
             UnsignedRequest(
                 "PUT", place.path + self._object(size_class, number), "",
                 f"{place.headers}{lines}{self._metadata}{version}{self.encryption}",
-                self._payload_hash(upload),
-                f"{self._agent}Content-Length: {job.size}\r\n",
+                payload_hash,
+                f"{self._agent}Content-Length: {upload.size}\r\n",
             ),
             upload, deadline_ns, response,
         )  # fmt: skip
         if 200 <= timing.status < 300:
+            if upload.size != job.size:  # in another coding
+                timing = timing._replace(bytes_moved=job.size)
             if self._checks_encryption and response:
                 check_encrypted(response.headers, timing)
                 self._checks_encryption = False
@@ -330,6 +356,15 @@ def check_encrypted(headers: Mapping[str, str], timing: Timing) -> None:
         )
 
 
+class Part(NamedTuple):
+    """A part that was uploaded or copied."""
+
+    timing: Timing
+    etag: str
+    checksum: str  #: in XML; "": none
+    mismatch: str  #: of the ETag; "": none
+
+
 class MultipartObjects(ObjectsInParts):
     """Actions for objects above a size. Each passes smaller objects on.
 
@@ -353,6 +388,7 @@ class MultipartObjects(ObjectsInParts):
         )  # fmt: skip
         self._layout = f"multipart {large.segment}"
         self._metadata = f"{driver._metadata}{SEGMENTS}: {self._layout}\r\n"
+        self._begin_lines = checksums.begin_lines(settings.checksum)
         self._abort_timeout_ns = int(settings.network_timeout_s * 1e9)
         #: Uploads that could not be aborted, by job and id.
         self._open: deque[tuple[Job, str]] = deque(maxlen=_OPEN_MAX)
@@ -410,6 +446,8 @@ class MultipartObjects(ObjectsInParts):
         version = f"{VERSION}: {job.version}\r\n" if job.version else ""
         response = Xml(1)
         headers = f"{self._signed}{self._metadata}{version}{more}"
+        if source is None:  # the checksums of a copy are the store's own business
+            headers += self._begin_lines
         begun = self._request("POST", job, "uploads=", deadline_ns, response, headers, b"")
         if self._client.encryption:
             check_encrypted(response.headers, begun)
@@ -417,37 +455,38 @@ class MultipartObjects(ObjectsInParts):
         if not upload_id:
             raise malformed("an upload with an id", begun)
 
-        def put_part(index: int) -> tuple[Timing, str, str]:
+        def put_part(index: int) -> Part:
             return self._put_part(job, upload_id, index, deadline_ns, source)
 
         try:
             parts = self._all(put_part, range(self._large.count(job.size)))
-            timing = self._complete(job, upload_id, [etag for _, etag, _ in parts], deadline_ns)
+            timing = self._complete(job, upload_id, parts, deadline_ns)
         except StorageError as error:
             error.partly_done = not self._abort(job, upload_id)
             error.reconnects += begun.reconnects
             raise
         if self._open:
             self._abort(*self._open.popleft())
-        requests = begun, timing, *(part for part, _, _ in parts)
+        requests = begun, timing, *(part.timing for part in parts)
         reconnects = sum(each.reconnects for each in requests)
         moved = job.size if source is None else 0
         timing = timing._replace(bytes_moved=moved, reconnects=reconnects)
-        mismatch = next((found for _, _, found in parts if found), "")
+        mismatch = next((part.mismatch for part in parts if part.mismatch), "")
         self._check_written(source or job, job, deadline_ns, mismatch, timing)
         return timing
 
     def _put_part(
         self, job: Job, upload_id: str, index: int, deadline_ns: int, source: Job | None
-    ) -> tuple[Timing, str, str]:
-        """Upload a part, or copy it from another object; returns its ETag, and the mismatch of
-        that, as well.
-        """
+    ) -> Part:
+        """Upload a part, or copy it from another object."""
         content = self._part(source or job, index)
         query = f"partNumber={index + 1}&uploadId={quote(upload_id, safe='')}"
-        copied = Xml(1)
+        copied, summed = Xml(1), None
         if source is None:
             response, lines, body = Collector(), self._signed_of_all, content
+            if self._client._begin_sum is not None:
+                summed = self._client.summed(content)
+                lines, body = lines + summed.lines, summed.upload
         else:
             response = copied
             lines = f"{self._signed_of_all}{self._client.source_encryption}"
@@ -456,21 +495,28 @@ class MultipartObjects(ObjectsInParts):
                 start = index * self._large.segment
                 lines += f"x-amz-copy-source-range: bytes={start}-{start + content.size - 1}\r\n"
             body = Upload(0, b"")
-        timing = self._request("PUT", job, query, deadline_ns, response, lines, body)
+        timing = self._request(
+            "PUT", job, query, deadline_ns, response, lines, body,
+            payload_hash=summed.payload_hash if summed else None,
+        )  # fmt: skip
         etag = response.headers.get("etag", "")
         if source is not None:
             etag = copied.check("CopyPartResult", timing).values.get("ETag", "")
         if not etag:
             raise malformed("a part with an ETag", timing)
         headers = {**response.headers, "etag": etag}
-        return timing, etag, self._mismatch(f"part {index + 1}", content, headers)
+        mismatch = self._mismatch(f"part {index + 1}", content, headers)
+        return Part(timing, etag, summed.element if summed else "", mismatch)
 
-    def _complete(self, job: Job, upload_id: str, etags: list[str], deadline_ns: int) -> Timing:
+    def _complete(
+        self, job: Job, upload_id: str, parts: Sequence[Part], deadline_ns: int
+    ) -> Timing:
         """Make an object of the parts. A response with status 200 can be an error."""
         response = Xml(1)
         timing = self._request(
             "POST", job, f"uploadId={quote(upload_id, safe='')}", deadline_ns,
-            response, self._signed_of_all, complete_request(etags),
+            response, self._signed_of_all,
+            complete_request((part.etag, part.checksum) for part in parts),
         )  # fmt: skip
         response.check("CompleteMultipartUploadResult", timing)
         return timing
@@ -507,6 +553,7 @@ class MultipartObjects(ObjectsInParts):
         headers: str = "",
         body: Upload | bytes | None = None,
         *,
+        payload_hash: str | None = None,
         missing_ok: bool = False,
     ) -> Timing:
         """A request for the job's object; the arguments are those of ``S3Client.request``."""
@@ -514,6 +561,6 @@ class MultipartObjects(ObjectsInParts):
         place = self._client.place(self._place(job)[0], url)
         path = place.path + self._object(job.size_class, job.object)
         return self._client.request(
-            method, place, path, query, headers, collector, body, deadline_ns=deadline_ns, url=url,
-            missing_ok=missing_ok,
+            method, place, path, query, headers, collector, body, payload_hash=payload_hash,
+            deadline_ns=deadline_ns, url=url, missing_ok=missing_ok,
         )  # fmt: skip

@@ -92,10 +92,13 @@ class SwiftStorage(SwiftClient, HttpStorage):
     ) -> Timing:
         url = 0 if self._url_count == 1 else int(self._random() * self._url_count)
         version = f"{VERSION_HEADER}: {job.version}\r\n" if job.version else ""
+        upload = upload or self._upload(job)
+        if self._begin_sum is not None:
+            lines += self.sum_lines(upload)
         timing = self._pools[url].request(
             f"PUT {self._sites[url].base}{self._path(job)}{self._upload_suffixes[url]}"
             f"{version}{lines}Content-Length: {job.size}\r\n\r\n".encode(),
-            upload or self._upload(job),
+            upload,
             deadline_ns,
             response,
         )
@@ -165,7 +168,7 @@ class SegmentedObjects(ObjectsInParts):
         whole: Mapping[int, Action],
     ) -> None:
         super().__init__(driver, large, whole)
-        self._client: SwiftClient = driver
+        self._client = driver
         self._static = large.kind != "dlo"
         self._layout = f"{'slo' if self._static else 'dlo'} {large.segment}"
         self._write_update = self._routed(operations.UPDATE, self._write)
@@ -342,7 +345,9 @@ class SegmentedObjects(ObjectsInParts):
                     "PUT", paths[index], _EMPTY, deadline_ns, headers
                 )
             else:
-                timing, etag = self._client.upload("PUT", paths[index], content, deadline_ns)
+                timing, etag = self._client.upload(
+                    "PUT", paths[index], content, deadline_ns, self._client.sum_lines(content)
+                )
             return timing, etag, self._mismatch(names[index], content, {"etag": etag})
 
         path, body = self._path(job), b""

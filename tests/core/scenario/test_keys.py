@@ -439,6 +439,15 @@ def test_headers_of_initial_objects_replace_those_of_all_operations() -> None:
     assert read(BASE).initial_headers().mark == ""
 
 
+@pytest.mark.parametrize("checksum", ["md5", "none"])
+def test_what_has_no_trailer_is_refused(checksum: str) -> None:
+    with pytest.raises(ScenarioError, match=f"checksum {checksum} has no trailer"):
+        read(BASE, checksum=checksum, checksum_in="trailer")
+    given = read(BASE, checksum="sha256", checksum_in="trailer")
+    assert Scenario.from_json(json.dumps(given.to_dict())) == given
+    assert given.initial_headers().mark  # the store keeps it with the object
+
+
 def test_uploads_of_the_run_expect_and_every_request_closes() -> None:
     lines = lines_of(expect_continue=True, keep_alive=False)
     assert lines[CREATE] == lines[UPDATE] == "Expect: 100-continue\r\nConnection: close\r\n"

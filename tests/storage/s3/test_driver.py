@@ -9,16 +9,18 @@ import gzip
 import itertools
 import re
 import time
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from email.utils import formatdate
-from hashlib import sha256
+from hashlib import md5, sha256
 from typing import Any
 from urllib.parse import unquote
 
 import pytest
 from msgspec.structs import replace
 
+from ssbench.core.content import SyntheticSource
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.hiding import Secrets
 from ssbench.core.model import ErrorKind, Job, LargeObject, SizeClass
@@ -344,6 +346,62 @@ def test_an_endpoint_that_echoes_headers_tells_no_secret(status: int, size: int)
 def test_anonymous_requests_are_not_signed() -> None:
     sent = captured(READ, keys=None)
     assert not [name for name in sent if name == "authorization" or name.startswith("x-amz")]
+
+
+CONTENT = b"".join(SyntheticSource(1 << 20).pieces(b"tiny_run1_000012", 2, 50))
+SUM = b64encode(sha256(CONTENT).digest()).decode()
+
+
+def test_an_upload_has_its_checksum_in_a_header_and_is_summed_once() -> None:
+    sent = captured(CREATE, changes={"checksum": "sha256"})
+    assert sent["x-amz-checksum-sha256"] == SUM
+    assert sent["x-amz-sdk-checksum-algorithm"] == "SHA256"
+    assert sent["x-amz-content-sha256"] == sha256(CONTENT).hexdigest()
+    assert sent["body"] == CONTENT
+    assert ";x-amz-checksum-sha256;" in sent["authorization"]
+    checksum = b64encode(md5(CONTENT).digest()).decode()
+    assert captured(CREATE, changes={"checksum": "md5"})["content-md5"] == checksum
+    assert captured(READ, changes={"checksum": "sha256"})["x-amz-checksum-mode"] == "ENABLED"
+    assert "x-amz-checksum-mode" not in captured(READ, changes={"checksum": "md5"})
+
+
+def test_an_upload_has_its_checksum_behind_the_content() -> None:
+    in_trailer = {"checksum": "sha256", "checksum_in": "trailer"}
+    sent = captured(CREATE, changes=in_trailer)
+    assert sent["body"] == (
+        b"32\r\n" + CONTENT + b"\r\n0\r\nx-amz-checksum-sha256:" + SUM.encode() + b"\r\n\r\n"
+    )
+    assert int(sent["content-length"]) == len(sent["body"])
+    assert sent["x-amz-decoded-content-length"] == "50"
+    assert sent["content-encoding"] == "aws-chunked"
+    assert sent["x-amz-trailer"] == "x-amz-checksum-sha256"
+    assert sent["x-amz-content-sha256"] == "STREAMING-UNSIGNED-PAYLOAD-TRAILER"
+    with driver_on(ok(), changes=in_trailer) as (store, _):
+        assert store.actions[CREATE](job(CREATE), 0).bytes_moved == 50
+
+
+@pytest.mark.parametrize(
+    ("stated", "kind"),
+    [
+        (SUM, None),
+        (b64encode(bytes(32)).decode(), ErrorKind.CORRUPT),
+        ("no base64", ErrorKind.CORRUPT),
+        (f"{SUM[:-4]}AAA=-3", None),  # of the checksums of parts
+    ],
+)
+@pytest.mark.parametrize("verify", [True, False])
+def test_a_read_compares_the_checksum_that_the_store_states(
+    stated: str, kind: ErrorKind | None, verify: bool
+) -> None:
+    answer = response(200, CONTENT, x_amz_checksum_sha256=stated)
+    read = Job(1, READ, 0, 12, 2, 50)
+    with driver_on(answer, verify=verify, changes={"checksum": "sha256"}) as (store, _):
+        if kind is None:
+            assert store.actions[READ](read, 0).bytes_moved == 50
+            return
+        with pytest.raises(StorageError, match="the store's checksum is") as caught:
+            store.actions[READ](read, 0)
+    assert caught.value.kind is kind
 
 
 @pytest.mark.parametrize("operation", [READ, HEAD, POST, COPY])
