@@ -193,12 +193,12 @@ class Scenario(Hiding, frozen=True, eq=False):
         "The checksum that uploads send, and that a READ compares if the store returns it: see "
         "`Checksums`_.", of_header=values.any_text,
         option=overriding("--checksum", LOAD, "checksum of uploads and reads",
-            type=str, choices=values.CHECKSUMS, metavar="NAME"))] = "none"
+            type=str, choices=values.CHECKSUMS))] = "none"
     checksum_in: Annotated[str, Key(values.one_of(values.CHECKSUM_PLACES, "a place"),
         "Whether an upload has its checksum before the content, or behind it, as a trailer.",
         of_header=values.any_text,
-        option=overriding("--checksum-in", LOAD, "where uploads have it",
-            type=str, choices=values.CHECKSUM_PLACES, metavar="PLACE"))] = "header"
+        option=overriding("--checksum-in", LOAD, "where uploads have their checksum",
+            type=str, choices=values.CHECKSUM_PLACES))] = "header"
     keep_alive: Annotated[bool, Key(values.flag,
         "Whether a connection serves several requests: see `Requests`_.")] = True
     expect_continue: Annotated[bool, Key(values.flag,
