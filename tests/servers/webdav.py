@@ -227,3 +227,15 @@ class WsgiDav(DavServer):
             sys.executable, "-m", "tests.servers.wsgidav_server", str(self.port), str(self.files),
             self.authentication or "none",
         ]  # fmt: skip
+
+
+class Rclone(DavServer):
+    """``rclone serve webdav``: basic authentication; no PROPPATCH of our own properties."""
+
+    def command(self) -> list[str]:
+        user = ["--user", USER, "--pass", PASSWORD] if self.authentication else []
+        address = f"127.0.0.1:{self.port}"
+        return [
+            path_of("rclone"), "serve", "webdav", str(self.files), "--addr", address,
+            "--baseurl", "dav", *user,
+        ]  # fmt: skip

@@ -286,9 +286,10 @@ class Xml(XmlReader):
         self.records.append((name, self._values))
         self._values = {}
 
-    def check(self, root: str, timing: Timing | None = None) -> Xml:
+    def check(self, root: str, timing: Timing | None = None, other_root: str = "") -> Xml:
         """Itself, after all data was fed.
 
+        :param other_root: a name that some server gives its root instead.
         :param timing: of the response, for the error.
         :raises StorageError: STATUS: it is an error with status 200; PROTOCOL: it is
             not valid, longer than requested, or of another kind.
@@ -304,7 +305,7 @@ class Xml(XmlReader):
                 timing=timing,
                 rate_limited=code == "SlowDown",
             )
-        if not is_valid or self.root != root:
+        if not is_valid or self.root not in (root, other_root or root):
             other = (
                 f", and this is {printable(self.root[:40])}" if self.root not in ("", root) else ""
             )

@@ -451,7 +451,10 @@ class MultipartObjects(ObjectsInParts):
         begun = self._request("POST", job, "uploads=", deadline_ns, response, headers, b"")
         if self._client.encryption:
             check_encrypted(response.headers, begun)
-        upload_id = response.check("InitiateMultipartUploadResult", begun).values.get("UploadId")
+        # The other root is that of rclone 1.76.
+        root = "InitiateMultipartUploadResult"
+        found = response.check(root, begun, "InitiateMultipartUpload")
+        upload_id = found.values.get("UploadId")
         if not upload_id:
             raise malformed("an upload with an id", begun)
 
