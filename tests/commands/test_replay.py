@@ -10,21 +10,20 @@ from ssbench.commands.replay.access_log import read_logs
 from ssbench.commands.replay.formats import UNKNOWN
 from ssbench.commands.replay.plan import Replay
 from ssbench.commands.replay.requests import RequestLog
-from ssbench.commands.replay.settings import ReplayConfig
 from ssbench.core.errors import UsageError
 from ssbench.runner.config import RunConfig
 from ssbench.runner.scenarios import ScenarioText
 from tests.commands.test_log_formats import combined, s3, swift, versitygw
 
 
-def made(tmp_path: Path, *lines: str, **config: float) -> Replay:
+def made(tmp_path: Path, *lines: str, speed: float = 1.0) -> Replay:
     path = tmp_path / "log"
     path.write_text("\n".join(lines))
     log = RequestLog()
     read_logs([str(path)], log)
     overrides = {"user_count": 64, "seed": 0}
     run = RunConfig(scenario=ScenarioText(b"", "replay"), store=None, overrides=overrides)
-    return Replay(ReplayConfig(run=run, **config), log)  # type: ignore[arg-type]
+    return Replay(run, speed, log)
 
 
 def later(line: str, year: int) -> str:

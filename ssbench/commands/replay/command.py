@@ -6,12 +6,11 @@ import argparse
 import os
 from typing import TYPE_CHECKING
 
-from ssbench.cli.config import command_config, values_of
+from ssbench.cli.config import command_config
 from ssbench.cli.console import tell, tell_status, write_result
 from ssbench.cli.report_files import check_run_files
 from ssbench.cli.store_options import given_on_command_line
 from ssbench.commands.base import open_client, running, serving, tell_report, watched
-from ssbench.commands.replay.settings import ReplayConfig
 from ssbench.core.errors import ExitStatus, UsageError
 from ssbench.core.text import bytes_text, plural, printable
 from ssbench.host.user_files import read_bytes
@@ -31,14 +30,13 @@ def replay(ns: argparse.Namespace) -> ExitStatus:
     from ssbench.commands.replay.requests import RequestLog
 
     check_run_files(ns)
-    run = command_config(ns, os.environ, ns.users)
-    config = ReplayConfig(run=run, **values_of(ReplayConfig, ns))
+    config = command_config(ns, os.environ, ns.users)
     requests = RequestLog(ns.start_ns, ns.end_ns, ns.most)
     stop = Stop()
-    with serving(ns, stop, config.run) as (page, watch):
-        with running(ns, stop, config.run, watch):
+    with serving(ns, stop, config) as (page, watch):
+        with running(ns, stop, config, watch):
             found = read_logs(ns.logs, requests, ns.log_format or "", watch.wait_for, stop)
-            made = Replay(config, requests)
+            made = Replay(config, ns.speed, requests)
             if not ns.quiet:
                 _tell_log(found)
 
@@ -54,7 +52,7 @@ def replay(ns: argparse.Namespace) -> ExitStatus:
                 )
 
             result = made.run([watch], stop, show)
-        tell_report(ns, config.run, result, page)
+        tell_report(ns, config, result, page)
         counts = result.outcome.counts
         never = len(made.plan) - (counts.sent - counts.withdrawn)
         if not ns.quiet:

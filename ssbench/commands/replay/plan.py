@@ -10,7 +10,6 @@ from msgspec import Struct
 
 from ssbench.commands.replay.formats import UNKNOWN
 from ssbench.commands.replay.requests import RequestLog, Requests
-from ssbench.commands.replay.settings import ReplayConfig
 from ssbench.core.errors import UsageError
 from ssbench.core.live import Observer
 from ssbench.core.model import NONE_NS, SECOND_NS, Failure, Job, SizeClass
@@ -22,7 +21,7 @@ from ssbench.core.workload.numbered import NumberedRun
 from ssbench.core.workload.pacing import LOOKAHEAD_NS, DueTimes
 from ssbench.core.workload.workload import NOT_FOUND, EnsureWorkload
 from ssbench.runner import check_thresholds, execute, open_session
-from ssbench.runner.config import RunPlan
+from ssbench.runner.config import RunConfig, RunPlan
 from ssbench.runner.single_run import RunResult
 from ssbench.runner.stop import Stop
 
@@ -179,25 +178,27 @@ _LATEST_NS = float(1 << 62)
 class Replay:
     """Requests of a log, ready to be sent.
 
+    :param config: its scenario is ignored.
     :param log: is empty afterwards.
     """
 
-    def __init__(self, config: ReplayConfig, log: RequestLog) -> None:
+    def __init__(self, config: RunConfig, speed: float, log: RequestLog) -> None:
         self.config = config
+        self.speed = speed
         self.too_large = 0  #: requests that are left out: the store does not take such objects
-        containers = config.run.overrides.get("container_count") or log.container_count
+        containers = config.overrides.get("container_count") or log.container_count
         requests = log.arrange()
         if not len(requests):
             reasons = ", ".join(f"{why} ({n:,})" for why, n in log.left_out.items())
             raise UsageError(f"the log has no request that can be sent again: {reasons}")
-        self._seconds = requests.seconds / config.speed
+        self._seconds = requests.seconds / speed
         due_ns = requests.at_ns  # in place: logs have millions of lines
         due_ns -= due_ns[0]
-        due_ns[:] = (due_ns / config.speed).clip(max=_LATEST_NS)
+        due_ns[:] = (due_ns / speed).clip(max=_LATEST_NS)
         self._build(requests, containers)
 
     def _build(self, requests: Requests, containers: int) -> None:
-        config, sizes = self.config, requests.sizes
+        sizes = requests.sizes
         size_class = SizeClass(
             "object", int(sizes.min()), int(sizes.max()),
             profile({row: float(count) for row, count in requests.counts.items()}),
@@ -205,14 +206,14 @@ class Replay:
         )  # fmt: skip
         self._requests = requests
         self.scenario = Scenario(
-            name=f"replay at speed {config.speed:g}",
+            name=f"replay at speed {self.speed:g}",
             sizes=(size_class,),
             operation_count=len(requests),
             rate=min(len(requests) / self._seconds, MAX_RATE),
             arrivals="replayed",
             parameters=_parameters(requests),
             source="replay",
-            **{**config.run.overrides, "container_count": containers},
+            **{**self.config.overrides, "container_count": containers},
         )
         self.plan = _plan(requests, containers)
         self.workload = ReplayWorkload(self.plan, Random(self.scenario.seed))  # nosec B311 # offsets
@@ -238,7 +239,7 @@ class Replay:
         :param show: called once it is known which requests the store takes.
         :raises SsbenchError, KeyboardInterrupt, Aborted: as ``runner.run``.
         """
-        config = self.config.run
+        config = self.config
         check_thresholds(config, self.scenario)
         with open_session(config, [self.scenario], observers, stop) as session:
             with session.client() as client:

@@ -1,8 +1,5 @@
 """Settings of ``replay`` and ``make-scenario``: each with its option."""
 
-from typing import Annotated
-
-from msgspec import Struct
 from msgspec.structs import replace
 
 from ssbench.cli.options import (
@@ -18,24 +15,9 @@ from ssbench.cli.options import (
 from ssbench.cli.store_options import STORE_OPTIONS
 from ssbench.core import option as types
 from ssbench.core import units
-from ssbench.core.option import WHAT, of_field, options_of_fields, row
-from ssbench.runner.config import RunConfig
-
+from ssbench.core.option import WHAT, row
 
 # fmt: off
-class ReplayConfig(Struct, frozen=True, kw_only=True):
-    """A replay of requests.
-
-    :param run: its scenario is ignored.
-    """
-
-    speed: Annotated[float,
-        of_field("--speed", units.factor, WHAT,
-            "factor by which requests follow each other faster than in the log, such as 2 or 0.5",
-            metavar="FACTOR", brief="how much faster than in the log, as in 2")] = 1.0
-    run: RunConfig
-
-
 _LOG_FORMAT = row("--log-format", "log_format", str, "",
         "format of the log's lines [default: recognized line by line]",
         choices=("swift", "s3", "beast", "haproxy", "combined"))
@@ -66,7 +48,9 @@ REPLAY = (
     row("", "logs", str, "", "access logs: files, also compressed, or - for stdin",
         metavar="FILE", repeat=True, required=True, brief="access logs", file="r"),
     replace(_LOG_FORMAT, group=WHAT),
-    *options_of_fields(ReplayConfig),
+    row("--speed", "speed", units.factor, WHAT,
+        "factor by which requests follow each other faster than in the log, such as 2 or 0.5",
+        default=1.0, metavar="FACTOR", brief="how much faster than in the log, as in 2"),
     of_run("users", help="most operations in flight", default=64,
            brief="most operations in flight, 64"),
     of_run("container_count", type=units.whole(1, 128),
