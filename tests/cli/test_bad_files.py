@@ -24,6 +24,7 @@ LOG = (
 VALUES = {
     "scenario": ["-f", "very_small"], "slos": ["--slo", "p99<1s"], "container": ["c"],
     "folder": ["."], "place": ["--container", "c"], "logs": ["log"], "into": ["--container", "c"],
+    "a": ["--a", "-u 1"], "b": ["--b", "-u 2"],
 }  # fmt: skip
 SWIFT = ["--storage", "swift", "-A", "http://127.0.0.1:9/v1", "-U", "u", "-K", "k"]
 WEBDAV = ["--storage", "webdav", "--url", "http://127.0.0.1:9/d/"]
