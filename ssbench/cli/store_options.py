@@ -68,6 +68,7 @@ def store_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> StoreOp
         ns.connect_timeout_s,
         ns.network_timeout_s,
         ns.listed_max,
+        ns.url_choice,
         site={
             name: each.value for name, each in ns.site.items() if name in given and each.from_file
         },

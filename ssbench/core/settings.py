@@ -14,6 +14,8 @@ from ssbench.core.model import ContentMix, InitialHeaders, LargeObject, SizeClas
 
 T = TypeVar("T")
 
+#: How the storage URL of a request is chosen.
+URL_CHOICES = ("random", "round-robin", "least-busy")
 LISTED_MAX = 200_000_000  #: hours of requests; memory is that of a page
 
 
@@ -70,6 +72,7 @@ class StorageSettings(Hiding, frozen=True):
     #: driver that signs by time needs both.
     credentials: tuple[Credentials, ...] = ()
     listed_max: int = LISTED_MAX  #: entries of one listing; beyond these it might never end
+    url_choice: str = URL_CHOICES[0]
 
     @property
     def url_count(self) -> int:

@@ -15,12 +15,12 @@ from msgspec.structs import replace
 from ssbench.core.errors import UsageError
 from ssbench.core.live import Observer
 from ssbench.core.peers import Limits, TransportConfig
-from ssbench.core.settings import Credentials, StorageSettings
+from ssbench.core.settings import URL_CHOICES, Credentials, StorageSettings
 from ssbench.host.process import allow_many_connections
 from ssbench.master.master import Master
 from ssbench.runner.stop import Stop
 from ssbench.storage.options import StoreOptions
-from ssbench.storage.registry import open_provider
+from ssbench.storage.registry import open_provider, row_of
 from ssbench.transport.key import CurveKey, channel_key
 from ssbench.transport.master_transport import MasterTransport, pipe_length
 from ssbench.transport.parent_pipe import address_line
@@ -70,6 +70,10 @@ def reach_store(
     with warnings.catch_warnings():
         # Of what keystoneauth1 loads; PYTHONWARNINGS=error would be a traceback here.
         warnings.simplefilter("ignore", DeprecationWarning)
+        if options.url_choice != URL_CHOICES[0] and not row_of(options.driver).urls:
+            raise UsageError(
+                f'--url-choice {options.url_choice}: the store "{options.driver}" has no URLs'
+            )
         provider = open_provider(options)
     for note in provider.notes:
         say(note)
@@ -85,6 +89,7 @@ def reach_store(
         connect_timeout_s=options.connect_timeout_s,
         network_timeout_s=options.network_timeout_s,
         listed_max=options.listed_max,
+        url_choice=options.url_choice,
         store=access.settings,
         credentials=(access.credentials,),
     )

@@ -15,7 +15,7 @@ from ssbench.core import units
 from ssbench.core.errors import UsageError
 from ssbench.core.hiding import Hiding
 from ssbench.core.option import AssumedUrl, Option, of_field, with_scheme
-from ssbench.core.settings import LISTED_MAX
+from ssbench.core.settings import LISTED_MAX, URL_CHOICES
 from ssbench.core.text import printable
 from ssbench.host.user_files import read_bytes, read_text
 
@@ -50,6 +50,10 @@ class StoreOptions(Hiding, frozen=True):
         of_field("--max-listed", units.count, "store",
             "entries of a container's or the account's listing; one with more is taken to be "
             "endless")] = LISTED_MAX
+    url_choice: Annotated[str,
+        of_field("--url-choice", str, "store",
+            "which of several storage URLs a request goes to: any, each in turn, or the one with "
+            "the fewest connections of the worker in use", choices=URL_CHOICES)] = "random"
     # fmt: on
     remote_workers: bool = False  #: workers may run on other hosts than the master
     measures: bool = True  #: a run follows; otherwise notes on what it measures are left out

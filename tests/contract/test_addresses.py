@@ -1,4 +1,4 @@
-"""A name with several addresses: every store over HTTP spreads its requests over all of them.
+"""Several addresses of a name, and several URLs: each gets its share, in every store over HTTP.
 
 The resolver is the test's own, and leads to 127.0.0.1, 127.0.0.2 and 127.0.0.3.
 """
@@ -22,8 +22,8 @@ from ssbench.core.operations import READ
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.storage.http import dial
 from ssbench.storage.registry import open_store
-from tests.fakes.answered_store import ISSUED, SIZES
-from tests.fakes.scripted_server import ok
+from tests.fakes.answered_store import ISSUED, SIZES, always, driver_on, scripted_driver
+from tests.fakes.scripted_server import Peer, ok
 from tests.servers.certificates import Certificates
 
 HOSTS = ("127.0.0.1", "127.0.0.2", "127.0.0.3")
@@ -31,10 +31,20 @@ ASKED = Job(1, READ, 0, 1, 0, 50)
 
 
 class Node:
-    """A server at one address, which answers every request in the same way."""
+    """A server at one address, which answers every request in the same way.
 
-    def __init__(self, host: str, port: int = 0, context: ssl.SSLContext | None = None) -> None:
+    :param together: with which requests wait for each other before they are answered.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        port: int = 0,
+        context: ssl.SSLContext | None = None,
+        together: threading.Barrier | None = None,
+    ) -> None:
         self.requests = 0
+        self._together = together or threading.Barrier(1)
         self.hosts: set[str] = set()  #: of Host headers
         self.names: set[str] = set()  #: of SNI
         self._context = context
@@ -64,6 +74,7 @@ class Node:
                 self.requests += 1
                 lines = data.decode().split("\r\n")
                 self.hosts |= {line[6:] for line in lines if line[:6].lower() == "host: "}
+                self._together.wait(20)
                 sock.sendall(ok(b"x" * 50))
 
     def close(self) -> None:
@@ -82,14 +93,18 @@ class Node:
 
 @contextmanager
 def nodes(
-    monkeypatch: pytest.MonkeyPatch, *hosts: str, certificates: Certificates | None = None
+    monkeypatch: pytest.MonkeyPatch,
+    *hosts: str,
+    certificates: Certificates | None = None,
+    together: int = 1,
 ) -> Iterator[list[Node]]:
     """One at each of these addresses; every name leads to HOSTS."""
     with ExitStack() as stack:
         found: list[Node] = []
+        barrier = threading.Barrier(together)
         for host in hosts:
             context = certificates.server_context() if certificates else None
-            node = Node(host, found[0].port if found else 0, context)
+            node = Node(host, found[0].port if found else 0, context, barrier)
             found.append(node)
             stack.callback(node.close)
         rows = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (h, found[0].port)) for h in HOSTS]
@@ -101,9 +116,8 @@ def nodes(
 @contextmanager
 def store_of(name: str, place: str, certificates: Certificates | None = None) -> Iterator[Any]:
     tls = certificates is not None
-    own = {"urls": [f"http{'s' * tls}://{place}/v1/a"]}
+    own: dict[str, Any] = {"urls": [f"http{'s' * tls}://{place}/v1/a"]}
     if certificates:
-        own["http"] = {"cacert_pem": certificates.authority.read_text()}
         own["cacert_pem"] = certificates.authority.read_text()
     settings = StorageSettings(
         name, run_id="r", worker_id="w", sizes=SIZES, container_count=2, store=own,
@@ -126,7 +140,7 @@ def test_each_address_gets_its_share(
     users: int, store: str, tls: bool, monkeypatch: pytest.MonkeyPatch, certificates: Certificates
 ) -> None:
     trusted = certificates if tls else None
-    with nodes(monkeypatch, *HOSTS, certificates=trusted) as found:
+    with nodes(monkeypatch, *HOSTS, certificates=trusted, together=users) as found:
         place = f"localhost:{found[0].port}"
         with store_of(store, place, trusted) as driver:
             driver.connect(users)
@@ -134,8 +148,7 @@ def test_each_address_gets_its_share(
             workers = [gevent.spawn(lambda: [act(ASKED, 0) for _ in range(90 // users)])
                        for _ in range(users)]  # fmt: skip
             gevent.joinall(workers, raise_error=True)
-        assert sum(node.requests for node in found) == 90
-        assert min(node.requests for node in found) >= 20, [node.requests for node in found]
+        assert [node.requests for node in found] == [30, 30, 30]
         assert [node.hosts for node in found] == [{place}] * 3
         if tls:
             assert [node.names for node in found] == [{"localhost"}] * 3
@@ -171,3 +184,42 @@ def test_a_dead_address_is_left_out_and_reported_until_it_returns(
             with closing(Node("127.0.0.3", port)) as third:
                 until(lambda: ask() and third.requests > 10)
             assert f"127.0.0.3:{port}, an address of store.test: it answers again" in notes
+
+
+@pytest.mark.parametrize("store", ISSUED)
+@pytest.mark.parametrize("choice", ["round-robin", "least-busy"])
+def test_of_several_urls_each_gets_its_share(choice: str, store: str) -> None:
+    paths = ("/v1/a", "/v1/b", "/v1/c")
+    given: Any = {"paths": paths, "url_choice": choice}
+    with driver_on(store, always(ok(b"x")), **given) as (driver, heard):
+        driver.connect(1)
+        for _ in range(30):
+            driver.actions[READ](ASKED, 0)
+    assert sorted(sum(each.target.startswith(f"{path}/") for each in heard) for path in paths) == [
+        10, 10, 10,
+    ]  # fmt: skip
+
+
+def test_a_busy_url_gets_fewer_requests() -> None:
+    """``least-busy``: one that does not answer keeps its share of connections, and no more."""
+    heard, free = list[str](), threading.Event()
+
+    def script(peer: Peer) -> None:
+        while data := peer.hear_whole():
+            target = data.split(b" ")[1].decode()
+            heard.append(target)
+            if target.startswith("/slow/"):
+                free.wait(20)
+            peer.say(ok(b"x"))
+
+    given: Any = {"paths": ("/slow", "/quick"), "url_choice": "least-busy"}
+    with scripted_driver("swift", script, **given) as (driver, _):
+        act = driver.actions[READ]
+        waiting = gevent.spawn(lambda: [act(ASKED, 0) for _ in range(2)])
+        until(lambda: gevent.sleep(0) or any(each.startswith("/slow/") for each in heard))
+        heard.clear()
+        for _ in range(20):
+            act(ASKED, 0)
+        assert [each for each in heard if each.startswith("/slow/")] == []
+        free.set()
+        waiting.get(timeout=20)

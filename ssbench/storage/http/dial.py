@@ -80,6 +80,7 @@ class Dialler:
         # Receive buffer shared by all TLS streams; empty whenever a greenlet waits.
         self._ciphertext = memoryview(bytearray(CIPHERTEXT_SIZE if context else 0))
         self.addresses: list[Address] = []  #: as they were looked up; []: not yet, or none answered
+        self.fails = False  #: no address connected, the last time
         self._last = 0  # index of the address that was used last
         self._retrying: dict[Address, Greenlet] = {}
         #: What became of addresses, a line each, for the report; of a name that has several.
@@ -156,6 +157,7 @@ class Dialler:
             finally:
                 del slow
         # Look the name up again next time: it may resolve differently.
+        self.fails = True
         self.close()
         self.addresses = []
         try:
@@ -178,6 +180,7 @@ class Dialler:
             address.open -= 1
             raise
         stream.address = address
+        self.fails = False
         return stream
 
     def _leave_out(self, address: Address, error: OSError | StorageError) -> None:

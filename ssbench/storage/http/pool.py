@@ -166,6 +166,16 @@ class ConnectionPool:
         return self._dialler.notes
 
     @property
+    def in_use(self) -> int:
+        """Connections that serve a request, or are being opened."""
+        return sum(each.in_use for each in self._dialler.addresses) - len(self._idle)
+
+    @property
+    def refuses(self) -> bool:
+        """Whether no connection could be opened the last time."""
+        return self._dialler.fails
+
+    @property
     def may_have_several(self) -> bool:
         """Whether its host is a name, which may have several addresses."""
         return self._dialler.has_name

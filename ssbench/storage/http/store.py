@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import islice
+from itertools import cycle, islice
 from time import perf_counter_ns
 from typing import Literal, TypeVar
 
@@ -16,7 +16,7 @@ from gevent.pool import Pool
 from ssbench.core import operations
 from ssbench.core.bodycheck import claimed_md5
 from ssbench.core.content import content_mark, source_of
-from ssbench.core.errors import StorageError
+from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Job, LargeObject, Timing
 from ssbench.core.naming import (
     CONTENT_HEADER,
@@ -25,7 +25,7 @@ from ssbench.core.naming import (
     VERSION_HEADER,
     naming_of,
 )
-from ssbench.core.settings import StorageSettings
+from ssbench.core.settings import URL_CHOICES, StorageSettings
 from ssbench.storage.base import METHODS, Action
 from ssbench.storage.directory import PIECE, DirectorySource, file_contents
 from ssbench.storage.http.checksums import SummedBody, begin_of, sum_of
@@ -57,7 +57,7 @@ Result = TypeVar("Result")
 class HttpClient:
     """What data path and admin have: connections to the addresses of the store.
 
-    :param seed: of the choice among several addresses.
+    :param seed: of the choice among several storage URLs.
     """
 
     concurrency: Literal["greenlets", "threads"] = "greenlets"
@@ -67,7 +67,8 @@ class HttpClient:
     ) -> None:
         self._settings = settings
         self._pools, self._url_count = pools, len(pools)
-        self._random = random.Random(seed).random  # nosec B311 # picks addresses
+        #: Gives a number from 0 to below 1 for each request, from which its URL follows.
+        self._random = _choice(settings.url_choice, random.Random(seed), pools)  # nosec B311
         self._serial = settings.newest.serial
         self._admin_timeout_ns = int(ADMIN_TIMEOUTS * settings.network_timeout_s * 1e9)
 
@@ -93,6 +94,34 @@ class HttpClient:
 
     def _admin_deadline_ns(self) -> int:
         return perf_counter_ns() + self._admin_timeout_ns
+
+
+def _choice(
+    how: str, chance: random.Random, pools: Sequence[ConnectionPool]
+) -> Callable[[], float]:
+    """
+    :param how: one of URL_CHOICES.
+    """
+    count = len(pools)
+    if how not in URL_CHOICES:
+        raise UsageError(f"url_choice {how!r}: choose from {', '.join(URL_CHOICES)}")
+    if how == "random":
+        return chance.random
+    first = chance.randrange(count)  # so that workers do not keep step
+    turns = cycle([((first + at) % count + 0.5) / count for at in range(count)])
+    if how == "round-robin":
+        return turns.__next__
+
+    def least_busy() -> float:
+        last = int(next(turns) * count)
+        in_use = [pool.in_use for pool in pools]
+        # One that refuses connections has none in use, and would get nearly all requests.
+        most = max(in_use)
+        loads = [most if p.refuses else used for p, used in zip(pools, in_use, strict=True)]
+        order = [(last + at) % count for at in range(count)]
+        return (min(order, key=loads.__getitem__) + 0.5) / count
+
+    return least_busy
 
 
 class HttpStorage(HttpClient, ABC):

@@ -36,7 +36,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(("--s3-endpoint",), "s3_endpoints", lambda text: check_http_url(text, "the endpoint"),
            group=_GROUP, metavar="URL", repeat=True,
            variables=("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"),
-           help="the endpoint; may be repeated: each request uses one at random "
+           help="the endpoint; may be repeated: each request uses one (--url-choice) "
            "[default: Amazon's in the region]"),
     Option(("--s3-region",), "s3_region", group=_GROUP, metavar="REGION",
            variables=("AWS_REGION", "AWS_DEFAULT_REGION"),

@@ -91,7 +91,7 @@ class LoginOptions(Hiding, frozen=True):
         Option(("-S", "--storage-url"), "", lambda text: check_http_url(text, "the URL"),
             group="store", metavar="STORAGE_URL", repeat=True,
             help="use this storage URL instead of the one that the login returns; may be repeated: "
-            "each request uses one at random")] = ()
+            "each request uses one (--url-choice)")] = ()
     auth: Annotated[str,
         _v1("-A --auth --auth-url", "AUTH_URL", "ST_AUTH",
             "authentication URL: http://host:8080/auth/v1.0")] = ""

@@ -11,7 +11,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(("--url",), "urls", lambda text: check_http_url(text, "the URL"), group=_GROUP,
            metavar="URL", repeat=True,
            help="collection on the server in which containers are made: http://host/dav/bench; may "
-           "be repeated if several servers serve the same one: each request uses one at random"),
+           "be repeated if several servers serve the same one (see --url-choice)"),
     Option(("--webdav-user",), "webdav_user", group=_GROUP, metavar="USER",
            help="user name, if the server asks for one [default: as in .netrc]",
            variables=("WEBDAV_USER",)),
