@@ -22,7 +22,7 @@ from ssbench.core.stats.thresholds import (
     ThresholdResult,
     is_sparse,
     metric_of,
-    thresholds_of,
+    thresholds_of_run,
 )
 from ssbench.core.text import printable
 from ssbench.report import notes, summary
@@ -106,7 +106,7 @@ def of_run(
     stages = [_stage(stats, index, percents) for index in range(stats.stage_count)]
     is_open = any(mark.rate for mark in stats.run.stages)
     stages_title = f"STAGES (latencies: {'response' if is_open else 'service'} time)"
-    thresholds = thresholds_of(stats.run.scenario, thresholds, stats.run.operations)
+    thresholds = thresholds_of_run(stats, thresholds)
     judged = [threshold_facts(threshold.judge(stats)) for threshold in thresholds]
     sections = [
         Section("", facts=[schema]),

@@ -19,7 +19,7 @@ from ssbench.core.stats.merge import Part, check_distinct, end_of_load_ns, merge
 from ssbench.core.stats.merge import check as check_parts
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.selection import WHOLE, Selection
-from ssbench.core.stats.thresholds import LATENCY, METRICS, Threshold, thresholds_of
+from ssbench.core.stats.thresholds import LATENCY, METRICS, Threshold, thresholds_of_run
 from ssbench.host.process import tune_garbage_collector
 
 if TYPE_CHECKING:
@@ -240,7 +240,7 @@ def _each(call: Callable[[S], T], items: Iterable[S]) -> list[T]:
 
 def missed_thresholds(stats: RunStats, thresholds: Sequence[Threshold]) -> dict[ExitStatus, str]:
     """THRESHOLD_MISSED and those that the run missed, the scenario's included; empty if none."""
-    thresholds = thresholds_of(stats.run.scenario, thresholds, stats.run.operations)
+    thresholds = thresholds_of_run(stats, thresholds)
     missed = [str(each) for each in thresholds if not each.judge(stats).passed]
     return {ExitStatus.THRESHOLD_MISSED: f"missed {'; '.join(missed)}"} if missed else {}
 

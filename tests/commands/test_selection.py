@@ -164,6 +164,16 @@ def test_every_format_says_that_it_is_a_part(whole: Path, shell: Shell) -> None:
     assert "part" not in json.loads(shell("report-scenario", whole, "--json").out)
 
 
+def test_thresholds_of_the_scenario_that_say_nothing_of_the_part_are_left_out(shell: Shell) -> None:
+    judged = ["lost < 1", "p99(CREATE) < 1us", "p99(READ) < 1s"]
+    path = stat_file(shell.folder / "run.gz", runs.lasting(12, 20, thresholds=judged))
+    made = json.loads(shell("report-scenario", path, "--json").out)
+    assert [row["threshold"] for row in made["thresholds"]] == judged
+    found = shell("report-scenario", path, "--operation", "READ", "--json")
+    assert found.status == 0
+    assert [row["threshold"] for row in json.loads(found.out)["thresholds"]] == judged[2:]
+
+
 def test_parts_of_runs_are_compared(whole: Path, shell: Shell) -> None:
     other = stat_file(shell.folder / "other.gz", records(lambda *_: True, "77"))
     part = ("--from", "4", "--to", "18", "--size-class", "large", "--worker", "alpha")

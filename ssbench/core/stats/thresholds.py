@@ -346,6 +346,17 @@ def thresholds_of(
     return tuple(dict.fromkeys([*found, *others]))
 
 
+def thresholds_of_run(stats: RunStats, others: Sequence[Threshold] = ()) -> tuple[Threshold, ...]:
+    """The same of a run that is over. Of a part of it, those of its scenario that say nothing of
+    that part are left out."""
+    known = stats.run.operations
+    found = thresholds_of(stats.run.scenario, (), known)
+    if stats.chosen:
+        scoped = [each for each in found if metric_of(each.metric).scoped]
+        found = tuple(each for each in scoped if each.judge(stats).actual is not None)
+    return tuple(dict.fromkeys([*found, *others]))
+
+
 def check_thresholds_of(scenario: Scenario, *, open_loop: bool) -> None:
     """:raises ScenarioError: a line, with the key, for each of the scenario's that can't be read,
     or that a run of it can neither meet nor miss."""
