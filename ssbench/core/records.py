@@ -112,6 +112,8 @@ class ResultBatch(Struct, dict=True):
     packed: bytes  #: msgpack of ``[count, column, ...]``
     #: Of merged runs: how much later than theirs the phase that its offsets count from began.
     later_ns: int = 0
+    #: Of merged runs: the index among theirs of each storage URL; (): the same.
+    urls: tuple[int, ...] = ()
 
     @classmethod
     def of_rows(cls, phase: Phase, worker: int, rows: Sequence[tuple[Any, ...]]) -> ResultBatch:

@@ -201,11 +201,13 @@ def merged(parts: Sequence[Part], streams: Sequence[Iterable[Record]]) -> Iterat
         phase: min(part.phases[phase].started_at for part in parts if phase in part.phases)
         for phase in sorted({phase for part in parts for phase in part.phases})
     }
-    yield _header(parts)
+    header = _header(parts)
+    yield header
+    urls = _urls_of(header.store)
     open_streams = []
     first_index, ids = 0, set[str]()
     for number, (part, records) in enumerate(zip(parts, streams, strict=True)):
-        open_streams.append(_Stream(part, number, first_index, starts_s, ids, iter(records)))
+        open_streams.append(_Stream(part, number, first_index, starts_s, ids, iter(records), urls))
         first_index += 1 + max((index for _run, index in part.run.workers), default=0)
     for stream in open_streams:
         yield from stream.until_a_phase()
@@ -243,7 +245,10 @@ class _Stream:
         starts_s: Mapping[Phase, float],
         ids: set[str],
         records: Iterator[Record],
+        urls: Sequence[str],
     ) -> None:
+        own = _urls_of(part.header.store)
+        self._urls = () if own == urls[: len(own)] else tuple(urls.index(url) for url in own)
         self.phase: Phase | None = None  #: that begins next; None at the end of the records
         self._master = MASTER - number
         self._first_index = first_index
@@ -265,8 +270,9 @@ class _Stream:
                 later_ns = round(self._later_s.get(record.phase, 0) * SECOND_NS)
                 worker = self._index(record.worker)
                 yield ResultBatch(
-                    record.phase, worker, record.count, record.names, record.packed, later_ns
-                )
+                    record.phase, worker, record.count, record.names, record.packed, later_ns,
+                    self._urls,
+                )  # fmt: skip
             elif isinstance(record, HostRecord):
                 at_s = record.at_s + self._later_s.get(record.phase, 0)
                 yield structs.replace(record, worker=self._index(record.worker), at_s=at_s)
@@ -341,11 +347,15 @@ def _stores(stores: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     for key in dict.fromkeys(key for store in stores for key in store):
         values = [store[key] for store in stores if key in store]
         if key == "urls":
-            lists = [value for value in values if isinstance(value, list | tuple)]
-            found[key] = [*dict.fromkeys(str(url) for urls in lists for url in urls)]
+            found[key] = [*dict.fromkeys(url for store in stores for url in _urls_of(store))]
         else:
             found[key] = " and ".join(dict.fromkeys(map(str, values)))
     return found
+
+
+def _urls_of(store: Mapping[str, Any]) -> list[str]:
+    urls = store.get("urls")
+    return list(map(str, urls)) if isinstance(urls, list | tuple) else []
 
 
 def _added(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

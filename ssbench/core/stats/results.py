@@ -319,6 +319,17 @@ class PhaseResults:
             dues = self._columns["due_ns"]
             moved = dues + self._of_rows(later)
             self._columns["due_ns"] = np.where(dues == NONE_NS, NONE_NS, moved)
+        if any(batch.urls for batch in self._batches):
+            self._renumber_urls()
+
+    def _renumber_urls(self) -> None:
+        """As the merged run numbers them; those that its parts did not know stay as they are."""
+        urls = self._columns["url"].copy()
+        for batch, end in zip(self._batches, self._ends.tolist(), strict=True):
+            own = urls[end - batch.count : end]
+            known = (own >= 0) & (own < len(batch.urls))
+            own[known] = np.array(batch.urls, np.int64)[own[known].astype(np.int64)]
+        self._columns["url"] = urls
 
     def _add(
         self, parts: dict[str, list[Ints]], names: tuple[str, ...], batches: Sequence[ResultBatch]

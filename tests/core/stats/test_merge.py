@@ -188,3 +188,11 @@ def test_results_of_other_columns_are_added_up() -> None:
 def test_scenarios_that_cannot_be_added_up_are_refused(keys: dict[str, Any]) -> None:
     one, other = changed(lasting(1), **keys), changed(lasting(2), **keys)
     assert "malformed" in faults(one, other)
+
+
+def test_endpoints_of_masters_with_other_urls_keep_their_names() -> None:
+    stores = ({"urls": ["http://one", "http://two"]}, {"urls": ["http://two", "http://three"]})
+    of_runs = [lasting(seed) for seed in (1, 2)]
+    for records, store in zip(of_runs, stores, strict=True):
+        records[0] = replace(records[0], store=store)  # type: ignore[type-var]
+    assert [each.name for each in merge(*of_runs).endpoints()] == ["http://one", "http://two"]
