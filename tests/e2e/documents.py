@@ -49,6 +49,7 @@ ELSEWHERE = {
     r".* bench suite --count 100000 ": "tests/e2e/test_bench.py",
     r".* --influx ": "tests/e2e/test_influx.py",
     r".* --sse-c-key-file ": "tests/e2e/test_encryption.py",
+    r".* --endpoint ": "tests/commands/test_selection.py",
     r".* one.stat.gz two.stat.gz": "tests/commands/test_report_files.py",
 }
 #: In this order: a pattern, and what is put in its place.
@@ -67,7 +68,10 @@ REPLACED = (
     (r"--output photos.scenario", "--output sizes.scenario"),
     (r"make-scenario --from-([ac][co][cn])", r"make-scenario --objects 2 --from-\1"),
     (r"-f (made|cosbench|warp).scenario", r"-f \1.scenario -r 0.1 -c 1"),
+    (r"(run-scenario|ab) my\.scenario", r"\1 very_small"),
+    (r"--repeat \d+", "--repeat 2"),
     (r"--step-seconds \d+", ""),
+    (r"--from \d+s --to", "--from 0s --to"),
     (r"find-limit", "find-limit --step-seconds 0.1 --warmup 0 --confirm 0"),
     (r"gen-files (\S+) \d+ \d+M", r"gen-files \1 10 1M"),
     (r"--processes \S+", "--processes 2"),
@@ -97,7 +101,7 @@ NEEDED = {
     "webdav.rst": "apache2",
 }  # fmt: skip
 #: Commands that may miss what they are asked for: a host's state, latencies, rates.
-JUDGES = re.compile(r" (doctor|find-limit) |--threshold '(p99|rate)")
+JUDGES = re.compile(r" (doctor|find-limit) |--(threshold|fail-if) '(p99|rate)")
 #: The log that replays and scenarios are made from.
 LOG = "".join(
     combined(method, f"/c/o{number}", status, 100).replace(
