@@ -480,7 +480,7 @@ class _Errors:
         if isinstance(error, BotoCoreError | ClientError | ValueError):
             own = getattr(error, "kwargs", {}).get("provider") == "custom-process"
             text = "credential_process failed" if own else str(error)
-            raise UsageError(f"profile {self._name}: {text}") from None
+            raise UsageError(f"profile {self._name}: {printable(text)}") from None
 
 
 # Without it
