@@ -86,8 +86,7 @@ def of_run(
     """The report of a run.
 
     :param percentiles: beside the usual ones; the first is the column of the text's tables.
-    :param thresholds: beside those of the scenario.
-    :param thresholds: conditions that the run is judged by.
+    :param thresholds: conditions that the run is judged by, beside those of its scenario.
     :param stats_file: path of its results, for the summary.
     :param parts: the runs that it is merged from, if it is.
     :raises ValueError: as ``all_percentiles``.
