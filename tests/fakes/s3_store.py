@@ -8,6 +8,7 @@ import threading
 from base64 import b64decode, b64encode
 from collections.abc import Callable
 from hashlib import md5
+from itertools import count
 from typing import NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -67,6 +68,7 @@ class S3Store(LoopbackServer):
         self.fault = fault
         self.encrypts = True  #: otherwise it ignores the keys of requests
         self.objects: dict[str, Stored] = {}
+        self._upload_ids = count()
         self._uploads: dict[str, dict[str, bytes]] = {}  #: parts by number, by id
         self._lock = threading.Lock()
 
@@ -149,7 +151,7 @@ class S3Store(LoopbackServer):
             if name.lower().startswith("x-amz-meta-")
         }
         if "uploads" in query:
-            upload = str(len(self._uploads))
+            upload = str(next(self._upload_ids))
             self._uploads[upload] = {}
             self.objects[f"upload {upload}"] = Stored(b"", meta, customer)
             body = f"<InitiateMultipartUploadResult><UploadId>{upload}</UploadId>" + (
