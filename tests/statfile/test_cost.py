@@ -159,7 +159,7 @@ def test_what_exceeds_the_limits_is_counted_together(tmp_path: Path) -> None:
     stats = read_stats(str(path))
     assert stats.run.complete
     assert stats.total().operations == 8192
-    assert sum(tally.operations for _name, tally in stats.sources("worker")) == 8192
+    assert sum(each.tally.operations for each in stats.workers()) == 8192
     assert sum(error.count for error in stats.errors.values()) == 4096
     assert 1000 < stats.total(OTHERS).operations < 8192
     assert stats.class_name(OTHERS) == stats.operation_name(OTHERS) == "all others"
