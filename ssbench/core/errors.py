@@ -166,6 +166,7 @@ class StorageError(SsbenchError):
     :param sent: False if it is certain that no byte of the request went out
         (so the operation can't have happened).
     :param rate_limited: the store asked for fewer requests, although the status does not say so.
+    :param url: index of the storage URL that was asked; of a response, its Timing has it.
 
     ``partly_done`` is true if an earlier request of the operation changed the store: what it left
     there has to be cleaned up, whatever the status says.
@@ -183,6 +184,7 @@ class StorageError(SsbenchError):
         timing: Timing | None = None,
         sent: bool = True,
         rate_limited: bool = False,
+        url: int = 0,
     ) -> None:
         super().__init__(detail)
         self.kind = kind
@@ -192,6 +194,7 @@ class StorageError(SsbenchError):
         self.sent = sent
         self.partly_done = False
         self.rate_limited = rate_limited
+        self.url = timing.url if timing is not None else url
         self.reconnects = timing.reconnects if timing is not None else 0
 
 

@@ -473,7 +473,7 @@ class UserPool:
             job.number, job.operation, job.size_class, job.object, job.due_ns,
             start_ns - self._origin_ns, headers_ns, first_ns, took_ns,
             moved,
-            *attempts.counters, renewals, timing.url if timing else 0,
+            *attempts.counters, renewals, timing.url if timing else (error.url if error else 0),
             timing.status if timing else (error.status if error else 0),
             int(kind), attempts.unknown if kind else 0,
             timing.transaction_id if timing else b"", error.detail if error else "",

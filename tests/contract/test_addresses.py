@@ -24,6 +24,7 @@ from ssbench.storage.http import dial
 from ssbench.storage.registry import open_store
 from tests.fakes.answered_store import ISSUED, SIZES, always, driver_on, scripted_driver
 from tests.fakes.scripted_server import Peer, ok
+from tests.ports import held_port
 from tests.servers.certificates import Certificates
 
 HOSTS = ("127.0.0.1", "127.0.0.2", "127.0.0.3")
@@ -223,3 +224,32 @@ def test_a_busy_url_gets_fewer_requests() -> None:
         assert [each for each in heard if each.startswith("/slow/")] == []
         free.set()
         waiting.get(timeout=20)
+
+
+@pytest.mark.parametrize("store", ISSUED)
+@pytest.mark.parametrize("said", [b"", b"HTTP/1.1 200 OK\r\nContent-Le"], ids=["nothing", "half"])
+def test_an_error_without_a_response_names_its_url(store: str, said: bytes) -> None:
+    def script(peer: Peer) -> None:
+        peer.hear_whole()
+        peer.say(said)
+
+    given: Any = {"paths": ("/v1/a", "/v1/b"), "url_choice": "round-robin"}
+    with scripted_driver(store, script, **given) as (driver, _):
+        assert urls_of_errors(driver) in ([0, 1, 0, 1], [1, 0, 1, 0])
+
+
+@pytest.mark.parametrize("store", ISSUED)
+def test_an_error_without_a_connection_names_its_url(store: str) -> None:
+    urls = [f"http://127.0.0.1:{held_port()}/v1/{path}" for path in "ab"]
+    given: Any = {"own": {"urls": urls}, "url_choice": "round-robin"}
+    with scripted_driver(store, lambda peer: None, **given) as (driver, _):
+        assert urls_of_errors(driver) in ([0, 1, 0, 1], [1, 0, 1, 0])
+
+
+def urls_of_errors(driver: Any) -> list[int]:
+    urls = []
+    for _ in range(4):
+        with pytest.raises(StorageError) as raised:
+            driver.actions[READ](ASKED, 0)
+        urls.append(raised.value.url)
+    return urls

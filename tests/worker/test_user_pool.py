@@ -272,13 +272,13 @@ def test_a_success_after_retries_has_their_count(operation: Operation) -> None:
 
 def test_the_row_of_a_failure_without_a_response() -> None:
     driver = Driver()
-    driver.always = StorageError(ErrorKind.RESET, "the connection broke")
+    driver.always = StorageError(ErrorKind.RESET, "the connection broke", url=1)
     row = result_row(driver, UPDATE, retries=2)
     assert row == Result(
         number=1, operation=UPDATE, size_class=2, object=41, due_ns=NONE_NS,
         start_ns=3 * SECOND, headers_ns=NONE_NS, first_byte_ns=NONE_NS, last_byte_ns=30 * MS,
         bytes_moved=0, retries=2, not_found_retries=0, rate_limited=0, reconnects=0, renewals=0,
-        url=0, status=0, error=ErrorKind.RESET, unknown=1,
+        url=1, status=0, error=ErrorKind.RESET, unknown=1,
         transaction_id=b"", detail="the connection broke",
     )  # fmt: skip
 

@@ -83,8 +83,8 @@ class Disconnected(StorageError):
     :param never_received: certainly, the server closed it before it received the request.
     """
 
-    def __init__(self, detail: str, *, never_received: bool) -> None:
-        super().__init__(ErrorKind.DISCONNECTED, detail)
+    def __init__(self, detail: str, url: int, *, never_received: bool) -> None:
+        super().__init__(ErrorKind.DISCONNECTED, detail, url=url)
         self.never_received = never_received
 
 
@@ -354,7 +354,7 @@ class Connection:
 
     def _closed_idle(self) -> Disconnected:
         detail = f"{self._name}: connection closed before the request"
-        return Disconnected(detail, never_received=True)
+        return Disconnected(detail, self._url, never_received=True)
 
     def _on_first_byte(self) -> None:
         """Note that response bytes arrived. Only the first ones reset the idle timeout."""
@@ -589,8 +589,8 @@ class Connection:
             never_received = not self._any_sent or (
                 ended and self.stream.never_acknowledged(head_length + uploaded)
             )
-            return Disconnected(detail, never_received=never_received)
-        return StorageError(kind, detail, timing=self._timing_of_broken(uploaded))
+            return Disconnected(detail, self._url, never_received=never_received)
+        return StorageError(kind, detail, timing=self._timing_of_broken(uploaded), url=self._url)
 
     def _timing_of_broken(self, uploaded: int) -> Timing | None:
         """What there was of a response that broke in its body; None: not even a head.

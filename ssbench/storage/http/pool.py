@@ -283,11 +283,17 @@ class ConnectionPool:
         return self._open(deadline_ns)
 
     def _open(self, deadline_ns: int) -> Connection:
-        stream = None if self._closed else self._dialler.open(deadline_ns)
+        try:
+            stream = None if self._closed else self._dialler.open(deadline_ns)
+        except StorageError as error:
+            error.url = self._shared.url
+            raise
         if stream is None or self._closed:
             if stream is not None:
                 stream.close()
-            raise StorageError(ErrorKind.RESET, f"{self.name}: closed by us", sent=False)
+            raise StorageError(
+                ErrorKind.RESET, f"{self.name}: closed by us", sent=False, url=self._shared.url
+            )
         connection = Connection(stream, self._shared)
         self._all.add(connection)
         addresses = self._dialler.addresses
