@@ -339,6 +339,7 @@ _MAX_ITEMS = 1 << 18
 _HELLO_WIDTH = 7  #: fields of a hello in every protocol
 _SEAL = b"\xc4\x08"  #: msgpack's announcement of the 8 bytes of a seal
 _SEAL_BYTES = 8
+_NATURALS = {b"\xcc": 1, b"\xcd": 2, b"\xce": 4, b"\xcf": 8}  #: msgpack's heads: bytes that follow
 _SETTINGS = ControlState._fields.index("settings")
 _encoder = Encoder(enc_hook=int)  # an Operation is an int
 
@@ -399,6 +400,18 @@ def is_sealed(data: bytes, secret: bytes) -> bool:
 
 def _seal_of(data: bytes | memoryview, secret: bytes) -> bytes:
     return blake2b(data, digest_size=_SEAL_BYTES, key=secret).digest()
+
+
+def announced(data: bytes) -> tuple[type[Message] | None, int]:
+    """The type of a worker's message and the incarnation that it names, without a look at the rest;
+    None and 0 if it has none."""
+    for kind, form in _FORMS.items():
+        if form.sealed and data.startswith(form.start):
+            at = len(form.start)
+            size = _NATURALS.get(data[at : at + 1], 0)
+            number = data[at + 1 : at + 1 + size] or data[at : at + 1]
+            return kind, int.from_bytes(number, "big")
+    return None, 0
 
 
 def decode(data: bytes) -> Message:

@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from ssbench.core.errors import ExitStatus
+from ssbench.core.messages import MAX_NUMBERS, Ack, Message, Results, Returned
 from ssbench.core.model import Phase, Stage
 from ssbench.master.phase_machine import PhasePlan
 from tests.core.workload.fleet import Ledger
@@ -67,8 +68,30 @@ def restart(cluster: Cluster) -> None:
     cluster.at(6.0, cluster.workers[0].restart)
 
 
+def lists_of(kind: type[Message]) -> Callable[[Cluster], None]:
+    """A worker sends the longest lists, twenty times a second."""
+
+    def begin(cluster: Cluster) -> None:
+        liar = cluster.workers[0]
+        own, numbers = liar.machine.incarnation, list(range(10**6, 10**6 + MAX_NUMBERS))
+        lists: dict[type[Message], Message] = {
+            Ack: Ack(own, "run", numbers),
+            Returned: Returned(own, "another", numbers),
+            Results: Results(own, "run", Phase.RUN, [], bytes(1 << 20)),
+        }
+        for n in range(60):
+            cluster.at(n / 20, lambda: cluster.send(liar, lists[kind]))
+
+    return begin
+
+
+TOO_MANY = "it named more batches and jobs than were sent"
+
 #: fault, what the master says of the lost worker
 LOSSES: dict[str, tuple[Callable[[Cluster], None], str]] = {
+    "acknowledging": (lists_of(Ack), TOO_MANY),
+    "returning": (lists_of(Returned), TOO_MANY),
+    "reporting nothing": (lists_of(Results), TOO_MANY),
     "killed": (kill, "no heartbeat for 4 s"),
     "killed on this host": (kill_local, "it was killed by SIGKILL"),
     "stopped": (stop, "no heartbeat for 4 s"),

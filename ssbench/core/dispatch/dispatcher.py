@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
+from math import ceil
 from operator import itemgetter
 from typing import Any
 
@@ -275,6 +276,7 @@ class Dispatcher(Struct):
                 self._sent[self.next_batch] = batch
                 self.next_batch += 1
                 batches.append(batch)
+            self.workers.numbers_sent += len(jobs) + ceil(len(jobs) / most)
         if not batches and self._drained_ns is None and self.workload.finished:
             self._drained_ns = now_ns
         return batches

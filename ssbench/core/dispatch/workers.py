@@ -47,6 +47,9 @@ MAX_NAMES, MAX_REFUSED, MAX_DEPARTED = 16384, 256, 16384
 #: the limit is ignored; the worker repeats it a second later.
 _BURST, _BURST_PER_NAME = MAX_WORKERS, 16
 _PER_S, _PER_S_PER_NAME = 20, 1
+#: Of batches and jobs that a worker may name although they were sent before it joined: what an
+#: earlier incarnation has left.
+_NAMED_FROM_BEFORE = 4096
 
 
 class _Quota(Struct, eq=False):
@@ -89,6 +92,8 @@ class WorkerState(Struct, eq=False):
     cpu_percent: float | None = None  #: of its process, in per cent of one core; None: unknown
     #: of each schema of its results; None: can't be used
     layouts: Sequence[ResultLayout | None] = ()
+    #: batches and jobs that it named, with those that had been sent before it joined
+    named: int = 0
 
     def __post_init__(self) -> None:
         self.layouts = layouts(self.hello.schemas, ResultLayout)
@@ -167,6 +172,7 @@ class Workers:
         self.assigned_users = 0  #: users that are assigned to workers
         self.assigned_groups = [0]  #: the same by group
         self.workers_with_users = 0  #: number of workers with at least one user
+        self.numbers_sent = 0  #: batches and jobs that were sent, to all workers
         self.load_workers = 0  #: number of workers that can run users
         self.draining: frozenset[int] = frozenset()  #: workers without users that still get jobs
         self.closed_socket = False  #: a worker has closed its work socket, which may still get jobs
@@ -337,7 +343,8 @@ class Workers:
         for other in replaced:
             self._drop(other)
         self._forget_refusal(hello.incarnation)
-        worker = WorkerState(index, hello, fresh_ns=now_ns)
+        named = self.numbers_sent - _NAMED_FROM_BEFORE
+        worker = WorkerState(index, hello, fresh_ns=now_ns, named=named)
         self.present[hello.incarnation] = self._by_name[hello.worker_id] = worker
         self.secrets[hello.incarnation] = hello.secret
         self.load_workers += not worker.metrics_only
@@ -442,6 +449,17 @@ class Workers:
         self.draining = self.draining.difference([ready.incarnation]).union(drains)
         return worker
 
+    def may_name(self, incarnation: int, numbers: int) -> bool:
+        """Whether a worker may name so many batches or jobs, which then count as named.
+
+        An honest one names each once, so no more than were sent. ``tick`` drops one that does.
+        """
+        worker = self.present.get(incarnation)
+        if worker is None:
+            return False
+        worker.named += numbers
+        return worker.named <= self.numbers_sent
+
     def children_exited(self, exits: Iterable[WorkerExit], now_ns: int) -> None:
         """Processes of local workers have ended; ``tick`` gives them up a little later."""
         self._exits += [(now_ns + _LAST_MESSAGES_NS, exit_) for exit_ in exits]
@@ -452,6 +470,8 @@ class Workers:
             _, ended = self._exits.pop(0)
             self.children_ended += 1
             yield from self._drop_child(ended)
+        for worker in [w for w in self.present.values() if w.named > self.numbers_sent]:
+            yield self._remove(worker, "it named more batches and jobs than were sent")
         overdue = [w for w in self.present.values() if now_ns - w.fresh_ns > self.timeout_ns]
         for worker in overdue:
             reason = f"no heartbeat for {self.limits.worker_timeout_s:g} s"
