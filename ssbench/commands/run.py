@@ -137,15 +137,18 @@ def _run_series(
     from ssbench import report  # loads slowly
     from ssbench.report.series import of_series
 
-    settings = series.settings
-    with closing(iter(series)) as steps:
-        for step in steps:
-            if not ns.quiet:
-                made = of_series(settings, [step])
-                most = min(columns_of(sys.stderr) or 100, 100)
-                head = report.series_head(made, most) if len(series.steps) == 1 else ""
-                watch.message(f"{head}{report.series_row(made, most)}")
-            watch.info(f"Scenario run results saved to {step.path}")
+    settings, interrupt = series.settings, None
+    try:
+        with closing(iter(series)) as steps:
+            for step in steps:
+                if not ns.quiet:
+                    made = of_series(settings, [step])
+                    most = min(columns_of(sys.stderr) or 100, 100)
+                    head = report.series_head(made, most) if len(series.steps) == 1 else ""
+                    watch.message(f"{head}{report.series_row(made, most)}")
+                watch.info(f"Scenario run results saved to {step.path}")
+    except KeyboardInterrupt as error:  # a second one: the steps so far count
+        interrupt = error
     if series.steps:
         made = of_series(settings, series.steps, complete=series.complete)
         if not ns.no_default_report:
@@ -153,6 +156,8 @@ def _run_series(
         write_report_files(ns, made)
         if page:
             page.finish(report.render_html(made), summary_rows(made))
+    if interrupt is not None:
+        raise interrupt
     return tell_status(series.reasons)
 
 

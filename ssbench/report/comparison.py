@@ -9,6 +9,7 @@ from typing import NamedTuple
 from ssbench.core.stats.change_rules import ChangeRule, JudgedChange
 from ssbench.core.stats.compare import (
     CONFIDENCE,
+    CONFIDENCE_OF_LOOK,
     RESAMPLES,
     Change,
     ChangeVerdict,
@@ -17,11 +18,13 @@ from ssbench.core.stats.compare import (
     ComparedRun,
     Comparison,
     Measure,
+    Pairs,
     Sides,
 )
 from ssbench.core.stats.findings import bottleneck, steady
 from ssbench.core.stats.selection import Selection
 from ssbench.core.stats.tally import Tally
+from ssbench.core.text import plural
 from ssbench.report import summary
 from ssbench.report.charts import by_response, comparison_charts
 from ssbench.report.load_generator import host_table
@@ -64,6 +67,10 @@ _CLOSING_OF_SIDES = (
 _CLOSING_OF_PAIRS = (
     "An interval is Student's t of the differences of neighbouring runs (A1 and B1, A2 and B2),",
     "and is at least as wide as the variation within the runs.",
+)
+_CLOSING_OF_LOOKS = (
+    f"It is at {CONFIDENCE_OF_LOOK:.1%}, so that stopping at a precision raises no false alarms:",
+    f"over all looks it holds for {CONFIDENCE:.0%}.",
 )
 _CLOSING = (
     "An interval covers the random variation within its run (block bootstrap), but not differences",
@@ -127,6 +134,8 @@ def of_comparison(found: Comparison, rules: Sequence[ChangeRule] = ()) -> Report
     if found.sides is not None:
         runs = [[*run, each] for run, each in zip(runs, _side_of_runs(found.sides), strict=True)]
         grouped = [Section("sides", tables=[_sides(found.sides)], formats="json")]
+        if found.sides.pairs:
+            grouped.append(_pairs(found.sides, found.sides.pairs))
     sections = [
         Section("", facts=facts),
         *parts_of_runs,
@@ -137,7 +146,12 @@ def of_comparison(found: Comparison, rules: Sequence[ChangeRule] = ()) -> Report
         section_of(Table.of("operations", operations, by="operation")),
         Section(
             "changes",
-            notes=[*_part(chosen), *_named_sides(found), *_summary(found)],
+            notes=[
+                *_part(chosen),
+                *_named_sides(found),
+                *_incomplete(found),
+                *_summary(found),
+            ],
             formats="text",
         ),
         Section("remarks", notes=list(_remarks(found, parts.values())), formats="text"),
@@ -149,7 +163,13 @@ def of_comparison(found: Comparison, rules: Sequence[ChangeRule] = ()) -> Report
     kind = "response" if by_response(each.total() for each in stats) else "service"
     sections.append(
         summary.of_comparison(
-            rows, by_key["total"].row, len(settings), kind, found.names, [*map(_failed, judged)]
+            rows,
+            by_key["total"].row,
+            len(settings),
+            kind,
+            found.names,
+            [*map(_failed, judged)],
+            found.sides,
         )
     )
     by_source = list(compared_sections(stats))
@@ -180,11 +200,41 @@ def _sides(sides: Sides) -> Table:
     return Table.of("sides", rows)
 
 
+def _pairs(sides: Sides, pairs: Pairs) -> Section:
+    """For JSON: how the pairs came about."""
+    left_out = [
+        [fact("file", path, WORD, "its stat file"), fact("why", why, WORD, "why it is left out")]
+        for path, why in pairs.left_out
+    ]
+    facts = [
+        fact("asked", pairs.asked, COUNT, "pairs that were asked for, or the most"),
+        fact("complete", not pairs.ended, WORD, "whether it came to its end"),
+        fact("reason", pairs.ended or None, WORD, "why it did not"),
+        fact("confidence", sides.confidence, COUNT, "of each interval, by itself"),
+        fact("left_out", Table.of("left_out", left_out), WORD, "runs in no pair that is compared"),
+    ]
+    return Section("pairs", facts=facts, formats="json")
+
+
+def _incomplete(found: Comparison) -> Iterator[Note]:
+    """Why fewer pairs are compared than were asked for."""
+    pairs = found.sides.pairs if found.sides else None
+    if pairs is None:
+        return
+    if pairs.ended:
+        many = f"{len(found.groups[0])} of {plural(pairs.asked, 'pair')}"
+        yield Note(Level.WARNING, f"Ended early, with {many}: {pairs.ended}.", {}, "text")
+    for path, why in pairs.left_out:
+        yield Note(Level.WARNING, f"Not compared: {path}: {why}.", {}, "text")
+
+
 def _closing(found: Comparison) -> Sequence[str]:
     if found.sides is None:
         return _CLOSING
     if found.sides.paired:
-        return _CLOSING_OF_PAIRS
+        pairs = found.sides.pairs
+        looks = _CLOSING_OF_LOOKS if pairs and pairs.sequential else ()
+        return (*_CLOSING_OF_PAIRS, *looks)
     return _CLOSING_OF_SIDES
 
 
@@ -317,6 +367,7 @@ def _figure(
             "high": change.high,
             "verdict": change.verdict.name.lower(),
             "other_work": disturbed[0] or disturbed[at],
+            **({"runs_needed": change.runs_needed} if len(totals[0]) + len(totals[at]) > 2 else {}),
         }
         for at, change in enumerate(row.changes, 1)
     ]
@@ -366,7 +417,7 @@ def _summary(found: Comparison) -> Iterator[Note]:
             yield plain_note(
                 f"{found.names[other].replace('run', 'Run')} against {first}: "
                 f"{_difference(measure, change)}{what}"
-                f"{_ratio(change)}: {change.verdict.value}."
+                f"{_ratio(change)}: {change.verdict.value}{_needed(found.sides, change)}."
             )
         taken = [at for at in (0, other) if any(run.disturbed for run in groups[at])]
         if taken:
@@ -390,6 +441,14 @@ def _ratio(change: Change) -> str:
     """What was seen, where no verdict says whether it means anything."""
     seen = change.verdict is ChangeVerdict.UNKNOWN and change.ratio is not None
     return f" (ratio {change.ratio:.3g})" if seen else ""
+
+
+def _needed(sides: Sides | None, change: Change) -> str:
+    """How many runs would tell, where these did not."""
+    if sides is None or change.runs_needed is None:
+        return ""
+    what = "pairs" if sides.paired else "runs of each side"
+    return f"; about {change.runs_needed:,} {what} would tell such a change"
 
 
 def _remarks(found: Comparison, parts: Iterable[Sequence[Fact]]) -> Iterator[Note]:

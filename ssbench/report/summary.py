@@ -9,7 +9,7 @@ import posixpath
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import ceil
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ssbench.core.stats.headroom import Bottleneck
 from ssbench.core.text import plural, printable, shortened
@@ -30,6 +30,9 @@ from ssbench.report.model import (
     latency_text,
     rate_text,
 )
+
+if TYPE_CHECKING:
+    from ssbench.core.stats.compare import Sides  # loads numpy
 
 WIDTH = 80  #: of a line, its topic included
 TOPIC_WIDTH = 12
@@ -434,6 +437,7 @@ def of_comparison(
     kind: str,
     names: Sequence[str],
     judged: Sequence[tuple[str, bool]] = (),
+    sides: Sides | None = None,
 ) -> Section:
     """The summary of a comparison: what changed, over all operations, against the first run.
 
@@ -442,6 +446,7 @@ def of_comparison(
     :param kind: which latency all runs have: response or service.
     :param names: of what is compared: runs, or groups of them.
     :param judged: each condition that no change may meet, and whether none did.
+    :param sides: the groups of runs, if any.
     """
     figures = {row["figure"]: row for row in total["figures"].rows} if total else {}
     rates, latencies = {"operations/s": "operations_per_s"}, {f"{kind} p99": f"{kind}_p99_s"}
@@ -462,10 +467,12 @@ def of_comparison(
     scenarios = list(dict.fromkeys(run["scenario_name"] for run in runs))
     settings = f"{plural(differing, 'different setting')}" if differing else "same settings"
     unusual = [f"run {at} {word}" for at, run in enumerate(runs, 1) for word in run["unusual"]]
-    what = ", ".join([plural(len(runs), "run"), settings, *unusual])
+    early = ["ended early"] if sides and sides.pairs and sides.pairs.ended else []
+    what = ", ".join([plural(len(runs), "run"), *early, settings, *unusual])
+    unit = "pairs" if sides and sides.paired else "runs each"
     lines = [
-        ("Throughput", _changes(figures, rates, names)),
-        ("Latency", _changes(figures, latencies, names)),
+        ("Throughput", _changes(figures, rates, names, unit)),
+        ("Latency", _changes(figures, latencies, names, unit)),
         ("Steadiness", _of_runs(steadiness)),
         ("Failures", failures),
         ("Bottleneck", _of_runs(whose if len(set(whose)) == 1 else short)),
@@ -486,16 +493,22 @@ _VERDICTS = {
 }
 
 
-def _changes(figures: Mapping[str, Row], keys: Mapping[str, str], names: Sequence[str]) -> str:
-    """``operations/s +20.0%, MB/s +19.8%: more than noise``, of each further run."""
+def _changes(
+    figures: Mapping[str, Row], keys: Mapping[str, str], names: Sequence[str], unit: str
+) -> str:
+    """``operations/s +20.0%, MB/s +19.8%: more than noise``, of each further run.
+
+    :param unit: of the number of runs that would tell.
+    """
     of_runs = []
     for other in range(len(names) - 1):
-        found = []
+        found, needed = [], [0]
         for word, key in keys.items():
             row = figures.get(key)
             if row and any(each.value for each in row["runs"]):
                 change = row["changes_against_first"][other]
                 verdict = _VERDICTS[change["verdict"]]
+                needed.append(change.get("runs_needed") or 0)
                 found.append((f"{word} {change_text(change['ratio'])}", verdict))
         verdicts = {verdict for _change, verdict in found}
         if len(verdicts) == 1:
@@ -503,6 +516,8 @@ def _changes(figures: Mapping[str, Row], keys: Mapping[str, str], names: Sequenc
         else:
             parts = [f"{change} ({verdict})" for change, verdict in found]
             text = _listed(parts, _TEXT_WIDTH)
+        if max(needed):
+            text += f"; about {max(needed):,} {unit} would tell"
         prefix = f"{names[other + 1]}: " if len(names) > 2 else ""
         of_runs.append(prefix + (text or "not compared"))
     return _listed(of_runs, _TEXT_WIDTH, "run")

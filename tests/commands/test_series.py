@@ -17,6 +17,7 @@ from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.runner.results import read_stats
 from ssbench.runner.series import check_paths, path_of_load
+from ssbench.runner.single_run import Aborted, Run, RunResult
 from ssbench.storage.noop import NoopStorage
 from tests.cli.shell import Said, Shell, scenario
 from tests.transport.ends import until
@@ -177,6 +178,24 @@ def test_a_step_that_is_aborted_says_where_its_results_are(shell: Shell) -> None
     assert said.status is ExitStatus.INTERRUPTED
     path = shell.folder / "x.users1.stat.gz"
     assert f"INFO:Scenario run results saved to {path}\n" in said.err
+
+
+def test_a_step_that_is_aborted_after_others_still_prints_the_table(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Aborting(Run):
+        def execute(self) -> RunResult:
+            result = super().execute()
+            if self.scenario.user_count == 2:
+                raise Aborted("interrupted", result)
+            return result
+
+    monkeypatch.setattr("ssbench.runner.series.Run", Aborting)
+    said = sweep(shell, "users=1,2,3", "--json")
+    assert said.status is ExitStatus.INTERRUPTED
+    assert [step["users"] for step in json.loads(said.out)["steps"]] == [1]
+    assert f"results saved to {shell.folder / 'x.users2.stat.gz'}\n" in said.err
+    assert said.last == "ssbench-master: interrupted"
 
 
 def test_an_error_of_the_first_step_prints_no_table(shell: Shell) -> None:

@@ -8,9 +8,10 @@ then an interval is from the differences between the runs of a side.
 from __future__ import annotations
 
 import random
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
-from math import exp, log
+from math import exp, log, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,6 +39,12 @@ from ssbench.core.stats.thresholds import ENOUGH_BEYOND
 #: Of ten figures of two like runs a 95 % interval each would call one different in a third of all
 #: cases; at 99 % it is one case in ten or fewer.
 CONFIDENCE = 0.99
+#: Of each interval where pairs end once the difference is known well enough. Student's interval is
+#: narrowest where pairs are alike by chance: at 99 %, stopping there has up to 2.7 % false alarms,
+#: at this level up to 1 % (simulated in tests/commands/test_ab.py).
+CONFIDENCE_OF_LOOK = 0.997
+POWER = 0.8  #: share of cases in which the runs that are said to be needed tell such a change
+MOST_NEEDED = 1000  #: runs of a side; if more are needed, no number is said
 RESAMPLES = 2000
 PERCENTS = (50.0, 90.0, 95.0, 99.0, 99.9)
 #: Smaller changes always count as noise: the width of its bucket alone puts each of the two
@@ -87,6 +94,9 @@ class Change(Struct, frozen=True):
     low: float | None
     high: float | None
     verdict: ChangeVerdict
+    #: Runs of each side that would probably tell such a change from noise. None: it was told, or
+    #: more than MOST_NEEDED; or there are no sides.
+    runs_needed: int | None = None
 
 
 class ComparedFigure(Struct, frozen=True):
@@ -97,6 +107,15 @@ class ComparedFigure(Struct, frozen=True):
     changes: tuple[Change, ...]  #: of each run but the first, against the first
 
 
+class Pairs(Struct, frozen=True):
+    """How the pairs of ``ab`` came about."""
+
+    asked: int  #: of pairs; at most, where a precision ends them
+    ended: str = ""  #: why it ended before its end; "" if it did not
+    left_out: tuple[tuple[str, str], ...] = ()  #: runs that are in no pair: path, and why
+    sequential: bool = False  #: whether the pairs end by what is known after each
+
+
 class Sides(Struct, frozen=True):
     """Runs that are compared in groups."""
 
@@ -105,6 +124,16 @@ class Sides(Struct, frozen=True):
     #: The runs of the sides were made in turn: the n-th of each is compared with the n-th of the
     #: first, so that what all runs drift by is in no difference.
     paired: bool = False
+    pairs: Pairs | None = None  #: of runs that were made as pairs
+
+    @property
+    def confidence(self) -> float:
+        """Of each interval."""
+        return CONFIDENCE_OF_LOOK if self.pairs and self.pairs.sequential else CONFIDENCE
+
+    def reach(self, freedom: float) -> float:
+        """Half of an interval, in standard errors."""
+        return student((1 + self.confidence) / 2, freedom)
 
     @property
     def places(self) -> list[range]:
@@ -282,7 +311,7 @@ def compare(
         figures = [run.figure(measure) for run in runs]
         if sides is not None:
             groups = [[figures[at] for at in side] for side in sides.places]
-            rows.append(_of_sides(measure, groups, paired=sides.paired))
+            rows.append(_of_sides(measure, groups, sides))
             continue
         rows.append(
             ComparedFigure(
@@ -455,13 +484,14 @@ def difference(
 
 
 def _of_sides(
-    measure: Measure, groups: Sequence[Sequence[_Figure]], *, paired: bool
+    measure: Measure, groups: Sequence[Sequence[_Figure]], sides: Sides
 ) -> ComparedFigure:
     """A measure of groups of runs: geometric means, and intervals from what their runs differ by.
 
     No interval is narrower than what is known of the variation within the runs: a few runs may be
     alike by chance.
     """
+    paired, confidence = sides.paired, sides.confidence
     logs = [[log(each.value) for each in group if each.value] for group in groups]
     complete = [len(own) == len(group) for own, group in zip(logs, groups, strict=True)]
     within = [sum(each.error**2 for each in group) / len(group) ** 2 for group in groups]
@@ -470,7 +500,7 @@ def _of_sides(
         if len(group) == 1 or not is_complete:
             estimates.append(group[0].estimate if len(group) == 1 else Estimate(None))
             continue
-        ends = _interval(Spread.of(own), least)
+        ends = _interval(Spread.of(own), least, confidence)
         estimates.append(Estimate(exp(sum(own) / len(own)), *ends))
     changes = []
     for own, is_complete, least in zip(logs[1:], complete[1:], within[1:], strict=True):
@@ -482,27 +512,53 @@ def _of_sides(
         if not found.freedom:
             changes.append(Change(ratio, None, None, ChangeVerdict.UNKNOWN))
             continue
-        low, high = _interval(found, within[0] + least)
-        is_noise = low <= 1 <= high or abs(ratio - 1) <= SMALLEST_CHANGE
-        verdict = ChangeVerdict.NOISE if is_noise else ChangeVerdict.REAL
-        changes.append(Change(ratio, low, high, verdict))
+        found = found._replace(error=max(found.error, (within[0] + least) ** 0.5))
+        low, high = _interval(found, 0.0, confidence)
+        verdict, needed = ChangeVerdict.REAL, None
+        if abs(ratio - 1) <= SMALLEST_CHANGE:
+            verdict = ChangeVerdict.NOISE
+        elif low <= 1 <= high:
+            verdict, many = ChangeVerdict.NOISE, min(len(logs[0]), len(own))
+            needed = runs_for(found, many, abs(found.mean), sides, POWER)
+        changes.append(Change(ratio, low, high, verdict, needed))
     return ComparedFigure(measure, tuple(estimates), tuple(changes))
+
+
+def runs_for(
+    found: Spread, many: int, wanted: float, sides: Sides, power: float = 0.5
+) -> int | None:
+    """Runs of each side with which a difference of ``wanted`` (of logarithms) is probably outside
+    of its interval, if runs go on to differ as they did; None: more than MOST_NEEDED.
+
+    :param many: runs of each side so far.
+    :param power: how probable that is; at 0.5 half of the interval is ``wanted``.
+    """
+    each = 1 if sides.paired else 2  # degrees of freedom of a further run of each side
+
+    def enough(runs: int) -> bool:
+        freedom = found.freedom + each * (runs - many)
+        reach = sides.reach(freedom) + student(power, freedom)
+        return reach * found.error * sqrt(many / runs) <= wanted
+
+    choice = range(many + 1, MOST_NEEDED + 1)
+    at = bisect_left(choice, True, key=enough)
+    return choice[at] if at < len(choice) else None
 
 
 def estimate_of(values: Sequence[float]) -> Estimate:
     """The geometric mean of the figures of several runs of one setting, which are above 0, with the
     interval that follows from what they differ by (Student's t of their logarithms)."""
     found = Spread.of([log(value) for value in values])
-    ends = _interval(found, 0.0) if found.freedom else (None, None)
+    ends = _interval(found, 0.0, CONFIDENCE) if found.freedom else (None, None)
     return Estimate(exp(found.mean), *ends)
 
 
-def _interval(found: Spread, within: float) -> tuple[float, float]:
+def _interval(found: Spread, within: float, confidence: float) -> tuple[float, float]:
     """The ends of the confidence interval, no longer as logarithms.
 
     :param within: the least variance of the mean.
     """
-    reach = student((1 + CONFIDENCE) / 2, found.freedom) * max(found.error, within**0.5)
+    reach = student((1 + confidence) / 2, found.freedom) * max(found.error, within**0.5)
     return _exp(found.mean - reach), _exp(found.mean + reach)
 
 
@@ -519,7 +575,8 @@ def _judged(row: ComparedFigure, groups: Sequence[Sequence[ComparedRun]]) -> Com
             verdict = ChangeVerdict.NOT_JUDGED
         elif not all(each.stats.run.complete for each in both):
             verdict = ChangeVerdict.UNKNOWN
-        changes.append(structs.replace(change, verdict=verdict))
+        needed = change.runs_needed if verdict is change.verdict else None
+        changes.append(structs.replace(change, verdict=verdict, runs_needed=needed))
     return structs.replace(row, changes=tuple(changes))
 
 
