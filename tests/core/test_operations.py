@@ -25,11 +25,12 @@ from ssbench.core.operations import (
 
 PACKAGE = Path(ssbench.__file__).parent
 #: Who may name operations: their table, drivers, the reader of 0.3.9's files, the commands that
-#: users call by these words or that try one of each, and a client of HTTP's POST.
+#: users call by these words or that try one of each, translations of other tools' words, and a
+#: client of HTTP's POST.
 MAY_NAME = (
     "core/operations.py", "statfile/legacy.py", "storage/", "embedded/",
     "cli/options.py", "commands/bench/settings.py", "commands/doctor.py", "commands/files/",
-    "live/influx.py", "runner/methods.py",
+    "commands/replay/cosbench.py", "commands/replay/warp.py", "live/influx.py", "runner/methods.py",
 )  # fmt: skip
 #: Words with another meaning, too: a function of the API, and sizes given by a list.
 OTHER_MEANINGS = {"read", "list"}

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -93,7 +93,6 @@ class RecordingObserver(Observer):
         self.progress: list[RunProgress] = []
         self.rows = 0
         self.waits: list[str] = []
-        self.on_update: Callable[[RunProgress], None] = lambda progress: None
 
     def start_phase(self, phase: Phase, total: int | None = None, title: str = "") -> None:
         self.phases.append((phase, total))
@@ -104,7 +103,6 @@ class RecordingObserver(Observer):
 
     def update(self, progress: RunProgress) -> None:
         self.progress.append(progress)
-        self.on_update(progress)
 
     def wait_for(self, text: str) -> None:
         self.waits.append(text)
@@ -208,17 +206,6 @@ class Scene:
     def told(self, kind: type) -> list[Any]:
         """Records of a kind."""
         return [record for record in self.recorder.records if isinstance(record, kind)]
-
-    def when(self, done: int, act: Callable[[], object]) -> None:
-        """Do it once so many operations are done."""
-        acted: list[bool] = []
-
-        def look(progress: RunProgress) -> None:
-            if progress.done >= done and not acted:
-                acted.append(True)
-                act()
-
-        self.observer.on_update = look
 
     def close(self) -> None:
         self.stack.close()
@@ -325,8 +312,16 @@ def test_another_run_goes_on_with_the_same_workers() -> None:
 def test_a_run_with_a_profile_records_it_for_each_process_that_is_left() -> None:
     with scene(QUICK, profile=True) as here:
         dying, _ = here.process_worker("dying"), here.process_worker("living")
-        here.when(2000, dying.kill)
-        outcome = here.run(Ledger(40_000), expected=2)
+        ledger = Ledger(40_000)
+        note = ledger.succeeded
+
+        def kill_at_2000(jobs: Iterable[Job], now_s: float) -> None:
+            note(jobs, now_s)
+            if len(ledger.outcome) > 2000:
+                dying.kill()
+
+        ledger.succeeded = kill_at_2000  # type: ignore[method-assign]
+        outcome = here.run(ledger, expected=2)
         assert outcome.counts.done + outcome.counts.lost == 40_000
         index = {worker.worker_id: worker.index for worker in here.told(WorkerRecord)}
         profiles = {record.worker: record for record in here.told(ProfileRecord)}
