@@ -9,7 +9,9 @@ from ssbench.core.errors import SsbenchError
 from ssbench.core.model import SECOND_NS
 from ssbench.core.settings import Credentials
 
-_RENEWAL_NS = SECOND_NS  # at most one in this time
+#: At most one in this time for a worker that asks. The time doubles with each that follows the last
+#: one within a minute: tokens live longer, but a worker can say what it likes.
+_RENEWAL_NS, _LONGEST_PAUSE_NS, _CALM_NS = SECOND_NS, 30 * SECOND_NS, 60 * SECOND_NS
 #: Credentials are renewed a tenth of their lifetime before they expire, but at most this long.
 _EARLY_S = 60.0
 _EARLY_PART = 10
@@ -28,21 +30,29 @@ class Renewal:
         self._renew = renew
         self._thread: threading.Thread | None = None
         self._outcome: Credentials | str | None = None
-        self._not_before_ns = 0
+        self._began_ns: int | None = None  # the newest that a worker asked for
+        self._pause_ns = 0  # until the next of these
         self._due_at = _due_at(credentials, None, now)
 
     def begin(self, now_ns: int) -> None:
-        """Renew, unless that is in progress or was just done."""
-        if self._thread is None and now_ns >= self._not_before_ns:
-            self._not_before_ns = now_ns + _RENEWAL_NS
-            self._thread = threading.Thread(target=self._fetch, name="ssbench-renewal", daemon=True)
-            self._thread.start()
+        """A worker asks: renew, unless that is in progress, or was done too often of late."""
+        since_ns = _CALM_NS if self._began_ns is None else now_ns - self._began_ns
+        if self._thread is None and since_ns >= self._pause_ns:
+            calm = since_ns >= _CALM_NS
+            self._pause_ns = _RENEWAL_NS if calm else min(2 * self._pause_ns, _LONGEST_PAUSE_NS)
+            self._began_ns = now_ns
+            self._start()
+
+    def _start(self) -> None:
+        self._thread = threading.Thread(target=self._fetch, name="ssbench-renewal", daemon=True)
+        self._thread.start()
 
     def begin_if_due(self, now_ns: int, wall_ns: int) -> None:
         """Renew if the credentials are about to expire."""
         if self._due_at is not None and wall_ns >= self._due_at * SECOND_NS:
             self._due_at = None
-            self.begin(now_ns)
+            if self._thread is None:
+                self._start()
 
     def _fetch(self) -> None:
         try:
@@ -63,6 +73,8 @@ class Renewal:
             # After an early renewal with the same expiry, the planned one is still to come.
             planned = self._due_at if outcome.expires_at == previous.expires_at else None
             self._due_at = _due_at(outcome, previous, now) or planned
+        else:  # the operations that wait are to fail soon
+            self._pause_ns = _RENEWAL_NS
         return outcome or "the renewal failed"
 
 

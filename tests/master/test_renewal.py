@@ -83,6 +83,31 @@ def test_renewals_are_at_least_a_second_apart() -> None:
     assert outcome_of(renewal) == Credentials(2)
 
 
+def test_a_worker_that_asks_all_the_time_causes_ever_fewer_logins() -> None:
+    """One with the key may say each second that the token has expired."""
+    tokens = Tokens()
+    tokens.go.set()
+    renewal = tokens.renewal(NOW + 3600)
+    begun = []
+    for second in range(600):
+        before = tokens.asked
+        renewal.begin(second * SECOND_NS)
+        for thread in threading.enumerate():
+            if thread.name == "ssbench-renewal":
+                thread.join(PATIENCE_S)
+        renewal.outcome(Credentials(), NOW)
+        if tokens.asked > before:
+            begun.append(second)
+    assert begun[:6] == [0, 1, 3, 7, 15, 31]
+    assert len(begun) < 26
+    tokens.expires_at = NOW + 7200
+    assert begun_at(renewal, tokens, 3550.0) == [3550.0], "the planned one does not wait"
+    outcome_of(renewal)
+    for second in (4000, 4001):  # after a quiet time it is as before
+        renewal.begin(second * SECOND_NS)
+        outcome_of(renewal)
+
+
 def test_a_rejected_login_is_an_outcome() -> None:
     tokens = Tokens()
     tokens.go.set()
