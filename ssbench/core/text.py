@@ -21,6 +21,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")  #: how a formula begins
 _UNPRINTABLE = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 #: Characters in a key of a map: in messages, stat files, and so in scenarios.
 MAX_KEY = 4096
+_LONGEST_SAID = 500  #: characters of a reason of another process
 #: The largest whole number that a float holds exactly, so 1e3 and 1000 mean the same.
 MAX_WHOLE = 2**53 - 1
 MAX_SEED = 2**64 - 1
@@ -128,6 +129,11 @@ def _escaped(char: str) -> str:
 def shortened(text: str, most: int) -> str:
     """The text, or its beginning and three dots where it is longer than ``most``."""
     return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def said(text: str) -> str:
+    """What another process gives as its reason, to be shown: printable, of bounded length."""
+    return printable(shortened(text, _LONGEST_SAID))
 
 
 def close_matches(word: str, known: Sequence[str], most: int = 1) -> list[str]:

@@ -38,7 +38,7 @@ from ssbench.core.model import SECOND_NS, Phase, Result, WorkerExit
 from ssbench.core.peers import Limits
 from ssbench.core.records import MASTER, ProfileRecord, WorkerRecord
 from ssbench.core.settings import Credentials, StorageSettings
-from ssbench.core.text import plural, printable
+from ssbench.core.text import plural, printable, said
 from ssbench.host.live import HostLive
 from ssbench.host.sampler import StackSampler
 from ssbench.master.phase_machine import (
@@ -528,7 +528,7 @@ class Master:
     def _on_network(self, answer: Network, now_ns: int) -> None:
         check = self.workers.network
         if check and (answer.incarnation, answer.number) == (check.incarnation, check.number):
-            self._network = answer
+            self._network = answer._replace(fault=said(answer.fault))
 
     def _handle(self, events: Sequence[Event]) -> None:
         for event in events:

@@ -65,7 +65,7 @@ from ssbench.core.messages import (
 from ssbench.core.model import SECOND_NS, Job, Phase
 from ssbench.core.rejected import RejectedMessages
 from ssbench.core.settings import Credentials, StorageSettings, newest_credentials
-from ssbench.core.text import plural
+from ssbench.core.text import plural, said
 
 log = logging.getLogger(__name__)
 
@@ -343,7 +343,7 @@ class WorkerMachine:
             self.phase.held.lease_expires_ns = self._clock_sync.lease_expires_ns
         status = self._membership.status_in(state)
         if status is MembershipStatus.REFUSED:
-            reason = state.refused[self.incarnation]
+            reason = said(state.refused[self.incarnation])
             lasted_ns = self._membership.refuse(now_ns)
             if lasted_ns is None:
                 log.warning("The master refuses this worker: %s", reason)

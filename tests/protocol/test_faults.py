@@ -10,11 +10,12 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
+from ssbench.core.columns import pack_results
 from ssbench.core.errors import ExitStatus
-from ssbench.core.messages import MAX_NUMBERS, Ack, Message, Results, Returned
-from ssbench.core.model import Phase, Stage
+from ssbench.core.messages import MAX_NUMBERS, Ack, Bye, Message, Results, Returned, pack
+from ssbench.core.model import ErrorKind, Phase, Stage
 from ssbench.master.phase_machine import PhasePlan
-from tests.core.workload.fleet import Ledger
+from tests.core.workload.fleet import Ledger, row
 from tests.fakes.cluster import Cluster
 
 
@@ -117,6 +118,32 @@ def test_a_lost_worker_loses_what_it_held_and_nothing_runs_twice(
     assert len(lost) == 1
     assert reason in lost[0]
     assert [name.split()[0] for name in cluster.master.workers_lost] == ["w0"]
+
+
+@pytest.mark.parametrize("kind", ["bye", "detail of an error"])
+def test_what_a_worker_says_is_shown_in_part_and_steers_no_terminal(kind: str) -> None:
+    cluster, text = Cluster(max_consecutive_errors=1), "\x1b[2J gone" + "x" * 4000
+    liar = cluster.workers[0]
+
+    def say() -> None:
+        own, phase = liar.machine.incarnation, liar.machine.phase
+        if kind == "bye":
+            cluster.send(liar, Bye(own, text))
+            return
+        assert phase
+        jobs = list(phase.held.queues[0])
+        failed = [row(job, error=int(ErrorKind.RESET))._replace(detail=text) for job in jobs]
+        for job in jobs:
+            cluster.note_start(job)
+        cluster.send(liar, Results(own, "run", Phase.RUN, [], pack(pack_results(failed))))
+
+    cluster.at(3.0, say)
+    outcome = cluster.run(6000)
+    shown = [line for line in (*cluster.messages, outcome.reason) if "gone" in line]
+    assert len(shown) == 1
+    assert "\\x1b[2J gonexxx" in shown[0]
+    assert "\x1b" not in shown[0]
+    assert len(shown[0]) < 700
 
 
 @pytest.mark.parametrize("fault", [stop_and_continue, cut_and_restore, restart])

@@ -26,7 +26,7 @@ from ssbench.core.dispatch.result_bounds import ResultBounds
 from ssbench.core.dispatch.workers import Workers
 from ssbench.core.errors import MessageError
 from ssbench.core.model import SECOND_NS, ErrorKind, Failure, Job, Phase, Result
-from ssbench.core.text import plural
+from ssbench.core.text import plural, said
 from ssbench.core.workload.workload import Workload
 
 MAX_BATCH = 256
@@ -407,7 +407,7 @@ class Dispatcher(Struct):
             self.failures_in_a_row, self.last_success_ns = 0, now_ns
             self.workload.succeeded(jobs, now_ns / SECOND_NS)
         else:
-            self.first_error = self.first_error or _first_detail(columns[_DETAIL], errors)
+            self.first_error = self.first_error or said(_first_detail(columns[_DETAIL], errors))
             self._record_outcomes(jobs, errors, statuses, unknowns, several, now_ns)
         return columns
 

@@ -29,6 +29,7 @@ from ssbench.core.messages import (
 from ssbench.core.model import SECOND_NS, Phase, WorkerExit
 from ssbench.core.peers import MAX_WORKERS, Limits
 from ssbench.core.settings import Credentials, StorageSettings
+from ssbench.core.text import said
 
 #: A worker with the same id may replace one whose newest heartbeat is older than this.
 SILENT_NS = 3 * SECOND_NS
@@ -303,7 +304,7 @@ class Workers:
         worker = self.present.get(message.incarnation)
         if isinstance(message, Bye):
             self._forget_refusal(message.incarnation)
-            reason = message.reason or "it ended"
+            reason = said(message.reason) or "it ended"
             return [self._remove(worker, reason, said_bye=True)] if worker else []
         if isinstance(message, Leaving):
             if worker:  # its users go to others, and it drains like one without users
