@@ -340,7 +340,7 @@ def decoded(body: bytes, headers: Mapping[str, str], most: int) -> bytes:
 
     :raises BadResponse: it can't be decoded.
     """
-    coding = headers.get("content-encoding", "identity")
+    coding = _body_coding(headers)
     if coding == "identity":
         return body
     found = bytearray()
@@ -349,6 +349,17 @@ def decoded(body: bytes, headers: Mapping[str, str], most: int) -> bytes:
         if len(found) >= most:
             break
     return bytes(found[:most])
+
+
+def _body_coding(headers: Mapping[str, str]) -> str:
+    """The encoding of a body; ``identity`` if it has none.
+
+    aws-chunked is one of uploads only: a store that keeps it as metadata of the object, as
+    versitygw does, states it of a body that is as it was before.
+    """
+    stated = (each.strip() for each in headers.get("content-encoding", "").split(","))
+    codings = [each for each in stated if each.lower() not in ("", "aws-chunked", "identity")]
+    return ", ".join(codings) or "identity"
 
 
 class Collector:
@@ -381,7 +392,7 @@ class Collector:
         self.body += data
 
     def _decoded(self, part: memoryview) -> Iterable[memoryview]:
-        coding = self.headers["content-encoding"]
+        coding = _body_coding(self.headers)
         if coding == "identity":
             return (part,)
         self._decoder = self._decoder or ContentDecoder(coding)

@@ -243,6 +243,17 @@ def test_what_comes_compressed_unasked_is_read(pack: Callable[[bytes], bytes]) -
     assert asked(answering(packed)).json() == {"token": {}}
 
 
+@pytest.mark.parametrize("coding", [b"aws-chunked", b"AWS-chunked, identity", b""])
+def test_a_coding_of_uploads_is_none_of_the_answer(coding: bytes) -> None:
+    assert asked(answering(ok(b"{}", b"Content-Encoding: " + coding))).json() == {}
+
+
+@pytest.mark.parametrize("coding", [b"gzip, aws-chunked", b"aws-chunked,gzip"])
+def test_a_coding_beside_that_of_uploads_is_undone(coding: bytes) -> None:
+    packed = ok(gzip.compress(b"{}"), b"Content-Encoding: " + coding)
+    assert asked(answering(packed)).json() == {}
+
+
 @pytest.mark.parametrize(("body", "coding", "says"), [
     (gzip.compress(bytes(MAX_RESPONSE + 1)), b"gzip", f"more than {MAX_RESPONSE} bytes"),
     (b"no gzip", b"gzip", "the body is not valid gzip"),
