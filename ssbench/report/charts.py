@@ -291,15 +291,15 @@ def _mean_loop(process: ProcessSeries) -> float:
     return fmean(values) if values else 0.0
 
 
-def comparison_charts(runs: Sequence[RunStats]) -> Iterator[Chart]:
+def comparison_charts(runs: Sequence[RunStats], names: Sequence[str]) -> Iterator[Chart]:
     """Each run's throughput from the start of its load on, and its latencies."""
     lines = []
-    for number, stats in enumerate(runs, 1):
+    for name, stats in zip(names, runs, strict=True):
         points = [row for row in _points(stats) if row.get("operations/s") is not None]
         since = ((row["at_s"] - points[0]["at_s"], row["operations/s"]) for row in points)
-        lines.append(_line(f"run {number}", since, RATE))
+        lines.append(_line(name, since, RATE))
     yield Chart("Throughput by run", "seconds since the load's start", "operations/s", lines)
-    named = [(f"run {number}", stats.total()) for number, stats in enumerate(runs, 1)]
+    named = [(name, stats.total()) for name, stats in zip(names, runs, strict=True)]
     yield _distribution("Latency distribution by run, all operations", named)
 
 

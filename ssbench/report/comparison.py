@@ -129,7 +129,8 @@ def of_comparison(found: Comparison, rules: Sequence[ChangeRule] = ()) -> Report
     ]
     chosen = found.runs[0].stats.chosen
     parts_of_runs = [part_section(chosen)] if chosen else []
-    runs = [_run(run) for run in found.runs]
+    names = found.run_names
+    runs = [_run(*each) for each in zip(names, found.runs, strict=True)]
     grouped = []
     if found.sides is not None:
         runs = [[*run, each] for run, each in zip(runs, _side_of_runs(found.sides), strict=True)]
@@ -172,11 +173,11 @@ def of_comparison(found: Comparison, rules: Sequence[ChangeRule] = ()) -> Report
             found.sides,
         )
     )
-    by_source = list(compared_sections(stats))
+    by_source = list(compared_sections(stats, names))
     sections += by_source
     lines = [line for part in found.sections for line in _lines(found, part, parts)]
     lines += [line for section in by_source for line in _source_lines(found, section)]
-    charts = partial(comparison_charts, stats)
+    charts = partial(comparison_charts, stats, names)
     return Report("comparison", sections, rows=Table.of("figures", lines), charts=charts)
 
 
@@ -255,7 +256,7 @@ def _rules(judged: Sequence[JudgedChange]) -> Table:
     return Table.of("fail_if", rows, formats="text json")
 
 
-def _run(run: ComparedRun) -> list[Fact]:
+def _run(name: str, run: ComparedRun) -> list[Fact]:
     of_run, header = run.stats, run.stats.run.header
     ran, short = of_run.run.users_ran, of_run.run.short_of_users
     steadiness = [note for note in steadiness_notes(of_run) if "json" in note.formats]
@@ -263,6 +264,7 @@ def _run(run: ComparedRun) -> list[Fact]:
     generator, whose = verdict.headroom.value, bottleneck(of_run, verdict).value
     wrong = notes_of_compared(of_run, run.hosts)
     return [
+        fact("run", name, WORD, "its name in texts", "text"),
         fact("file", run.name, WORD, "its stat file"),
         fact("run_id", header and header.run_id, WORD, "identifier", "json"),
         fact("scenario_name", of_run.run.scenario.name, WORD, "its scenario"),

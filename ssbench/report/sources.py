@@ -93,8 +93,11 @@ def source_tables(report: Report) -> Iterator[Table]:
         yield report[f"by_{kind}"].tables[0]
 
 
-def compared_sections(runs: Sequence[RunStats]) -> Iterator[Section]:
-    """Of a comparison: the figures of each part in each run, which are not judged."""
+def compared_sections(runs: Sequence[RunStats], names_of_runs: Sequence[str]) -> Iterator[Section]:
+    """Of a comparison: the figures of each part in each run, which are not judged.
+
+    :param names_of_runs: ``run 1``, ``A1``.
+    """
     for kind, (title, names, parts_of) in _KINDS.items():
         found: dict[str, list[Row | None]] = {}
         for at, stats in enumerate(runs):
@@ -107,8 +110,8 @@ def compared_sections(runs: Sequence[RunStats]) -> Iterator[Section]:
         )
         shown, more = cut(rows, by=_least_change)
         columns = [names[0], *(
-            Column(f"run_{at}_{each.key}", each.unit, each.meaning, f"Run {at} {each.title}")
-            for each in _COMPARED for at in range(1, len(runs) + 1)
+            Column(f"run_{at}_{each.key}", each.unit, each.meaning, f"{run} {each.title}")
+            for each in _COMPARED for at, run in enumerate(map(str.capitalize, names_of_runs), 1)
         )]  # fmt: skip
         key = f"by_{kind}"
         yield Section(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import posixpath
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
@@ -466,16 +466,17 @@ def of_comparison(
         failures = _failed_of_runs(total["errors"], total["operations"], names)
     scenarios = list(dict.fromkeys(run["scenario_name"] for run in runs))
     settings = f"{plural(differing, 'different setting')}" if differing else "same settings"
-    unusual = [f"run {at} {word}" for at, run in enumerate(runs, 1) for word in run["unusual"]]
+    runs_named = [run["run"] for run in runs]
+    unusual = [f"{run['run']} {word}" for run in runs for word in run["unusual"]]
     early = ["ended early"] if sides and sides.pairs and sides.pairs.ended else []
     what = ", ".join([plural(len(runs), "run"), *early, settings, *unusual])
     unit = "pairs" if sides and sides.paired else "runs each"
     lines = [
         ("Throughput", _changes(figures, rates, names, unit)),
         ("Latency", _changes(figures, latencies, names, unit)),
-        ("Steadiness", _of_runs(steadiness)),
+        ("Steadiness", _of_runs(steadiness, runs_named)),
         ("Failures", failures),
-        ("Bottleneck", _of_runs(whose if len(set(whose)) == 1 else short)),
+        ("Bottleneck", _of_runs(whose if len(set(whose)) == 1 else short, runs_named)),
         ("Run", f"{what}: {', '.join(scenarios)}"),
     ]
     missed = list(dict.fromkeys(rule for rule, passed in judged if not passed))
@@ -528,7 +529,7 @@ def _failed_of_runs(errors: Sequence[int], operations: Sequence[int], names: Seq
     if not any(errors):
         texts = [_failed(*each) for each in zip(errors, operations, strict=True)]
         if names[0] == "run 1":
-            return _of_runs(texts)
+            return _of_runs(texts, names)
         if len(set(texts)) == 1:
             return f"{texts[0]}, on each side"
         sides = [f"{name}: {text}" for name, text in zip(names, texts, strict=True)]
@@ -539,9 +540,9 @@ def _failed_of_runs(errors: Sequence[int], operations: Sequence[int], names: Seq
     return _listed(parts, _TEXT_WIDTH, "run")
 
 
-def _of_runs(texts: Iterable[str]) -> str:
-    """One text where all runs have the same, else each with the number of its run."""
-    texts = list(texts)
+def _of_runs(texts: Sequence[str], names: Sequence[str]) -> str:
+    """One text where all runs have the same, else each with the name of its run."""
     if len(set(texts)) == 1:
         return f"{texts[0]}, in each run"
-    return _listed([f"run {at}: {text}" for at, text in enumerate(texts, 1)], _TEXT_WIDTH, "run")
+    named = [f"{name}: {text}" for name, text in zip(names, texts, strict=True)]
+    return _listed(named, _TEXT_WIDTH, "run")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from itertools import chain
@@ -70,7 +69,7 @@ def title_of(report: Report) -> tuple[str, list[str]]:
     """The title, and what stands below it."""
     if report.kind == "comparison":
         runs = report["runs"].tables[0].rows
-        files = [f"Run {at}: {run['file']}" for at, run in enumerate(runs, 1)]
+        files = [f"{run['run'].capitalize()}: {run['file']}" for run in runs]
         return f"Comparison of {len(runs)} runs", files
     if report.kind == "series":
         top = report[""]
@@ -109,9 +108,9 @@ def _notes(report: Report) -> Iterator[tuple[Level, str]]:
         for each in report["counters"].facts:
             yield Level.PLAIN, f"{each.column.key}: {each.value}"
     elif report.kind == "comparison":
-        for number, run in enumerate(report["runs"].tables[0].rows, 1):
+        for run in report["runs"].tables[0].rows:
             for note in run["notes"]:
-                yield note.level, f"Run {number}: {printable(note.sentence)}"
+                yield note.level, f"{run['run'].capitalize()}: {printable(note.sentence)}"
         yield Level.PLAIN, " ".join(note.sentence for note in report["closing"].notes or ())
 
 
@@ -271,16 +270,12 @@ def _profile(profile: Row | None) -> str:
 
 def compared_runs(report: Report) -> Table:
     """The runs of a comparison, and how much of each is compared."""
-    rows, numbers = [], Counter[str]()
-    for number, run in enumerate(report["runs"].tables[0].rows, 1):
+    rows = []
+    for run in report["runs"].tables[0].rows:
         compared = f"{plural(run['whole_seconds'], 'whole second')} compared"
         if run["short"] and "side" not in run:
             compared = "too short for intervals: its figures cover the whole run"
-        name = f"Run {number}"
-        if "side" in run:
-            numbers[run["side"]] += 1
-            name = f"{run['side']}{numbers[run['side']]}"
-        rows.append({**run, "run": name, "compared": compared})
+        rows.append({**run, "run": run["run"].capitalize(), "compared": compared})
     return _table(
         "Runs", rows, ("run", WORD, "Run"), ("scenario_name", WORD, "Scenario"),
         ("started_at_s", WALL_CLOCK, "Started"), ("duration_s", _WHOLE_SECONDS, "Duration"),
@@ -306,7 +301,7 @@ def compared_names(report: Report) -> list[str]:
     runs = report["runs"].tables[0].rows
     if runs and "side" in runs[0]:
         return list(dict.fromkeys(run["side"] for run in runs))
-    return [f"Run {number}" for number in range(1, len(runs) + 1)]
+    return [run["run"].capitalize() for run in runs]
 
 
 def compared_tables(report: Report) -> Iterator[Table]:

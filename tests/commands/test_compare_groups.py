@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,18 @@ def test_groups_of_runs_are_compared(
     assert made["total"]["operations"] == [4 * 480, 4 * 480]
     for form in ("--markdown", "--wide"):
         assert "B against A" in shell("compare", *before, "vs", *after, form).out
+
+
+def test_a_run_of_a_group_has_one_name_in_all_forms(
+    two_sides: tuple[list[Path], list[Path]], shell: Shell, tmp_path: Path
+) -> None:
+    before, after = two_sides
+    page = tmp_path / "page.html"
+    said = shell("compare", *before, "vs", *after, "--html", page).out
+    marked = shell("compare", *before, "vs", *after, "--markdown").out
+    for shown in (said, page.read_text(), marked):
+        assert {"A1: ", "B4: "} <= set(re.findall(r"\b[AB]\d: ", shown))
+        assert not re.search(r"\brun \d", shown, re.IGNORECASE)
 
 
 def test_single_runs_around_vs_are_as_without_it(

@@ -220,6 +220,17 @@ class Comparison(Struct, frozen=True):
             return [f"run {number}" for number in range(1, len(self.runs) + 1)]
         return [Sides.letter(place) for place in range(len(self.sides.counts))]
 
+    @property
+    def run_names(self) -> list[str]:
+        """Of each run: ``run 2``, ``B1``."""
+        if self.sides is None:
+            return self.names
+        return [
+            f"{name}{number}"
+            for name, count in zip(self.names, self.sides.counts, strict=True)
+            for number in range(1, count + 1)
+        ]
+
     def __repr__(self) -> str:
         names = ", ".join(run.name for run in self.runs)
         return f"<Comparison of {names}: {len(self.sections)} sections>"
