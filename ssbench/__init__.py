@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from ssbench.core.stats.compare import Comparison
     from ssbench.core.stats.run_stats import RunStats
     from ssbench.live.terminal import make_progress
-    from ssbench.runner.api import compare, find_limit, read, run, sweep
+    from ssbench.runner.api import ab, compare, find_limit, read, run, sweep
     from ssbench.runner.config import SearchConfig
+    from ssbench.runner.paired import PairedRuns
     from ssbench.runner.series import LimitSearch, Sweep
     from ssbench.runner.single_run import Aborted, RunResult
     from ssbench.runner.stop import Stop
@@ -29,6 +30,7 @@ __all__ = [
     "ExitStatus",
     "LimitSearch",
     "Observer",
+    "PairedRuns",
     "RunResult",
     "RunStats",
     "SearchConfig",
@@ -36,6 +38,7 @@ __all__ = [
     "Stop",
     "Sweep",
     "__version__",
+    "ab",
     "compare",
     "find_limit",
     "make_progress",
@@ -51,9 +54,10 @@ _PUBLIC = {
     "ssbench.core.live": ("Observer",),
     "ssbench.core.stats.compare": ("Comparison",),
     "ssbench.core.stats.run_stats": ("RunStats",),
-    "ssbench.runner.api": ("compare", "find_limit", "read", "run", "sweep"),
+    "ssbench.runner.api": ("ab", "compare", "find_limit", "read", "run", "sweep"),
     "ssbench.runner.single_run": ("Aborted", "RunResult"),
     "ssbench.runner.config": ("SearchConfig",),
+    "ssbench.runner.paired": ("PairedRuns",),
     "ssbench.runner.series": ("LimitSearch", "Sweep"),
     "ssbench.runner.stop": ("Stop",),
 }

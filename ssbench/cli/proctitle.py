@@ -7,6 +7,7 @@ a secret can be read there, so a file or the environment is safer.
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from collections.abc import Sequence
 from functools import cache
@@ -48,7 +49,19 @@ def mask(words: Sequence[str]) -> list[str]:
     found = []
     value_is_next = False
     known = {flag for option in WORKER for flag in option.flags}  # none of them is secret
+    variants = ("--a", "--b") if "ab" in words else ()  # which have options as their value
+    options_are_next = False
     for word in words:
+        head = next((f"{flag}=" for flag in variants if word.startswith(f"{flag}=")), "")
+        if options_are_next or head:
+            head = "" if options_are_next else head
+            found.append(head + _mask_variant(word[len(head) :]))
+            options_are_next = False
+            continue
+        options_are_next = word in variants
+        if options_are_next:
+            found.append(word)
+            continue
         if value_is_next:
             found.append(MASK)
             value_is_next = False
@@ -61,6 +74,16 @@ def mask(words: Sequence[str]) -> list[str]:
             shown, value_is_next = _mask_option(word, letters, long)
         found.append(_USER_IN_URL.sub(f"{MASK}@", shown))
     return found
+
+
+def _mask_variant(text: str) -> str:
+    """The options of a variant, which are one word."""
+    try:
+        words = shlex.split(text)
+    except ValueError:  # no closing quotation
+        return MASK
+    masked = mask(words)
+    return text if masked == words else shlex.join(masked)
 
 
 def _mask_option(word: str, letters: Sequence[str], long: Sequence[str]) -> tuple[str, bool]:

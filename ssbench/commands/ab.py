@@ -14,6 +14,7 @@ from ssbench.cli.config import run_config
 from ssbench.cli.console import tell, tell_status, write_report
 from ssbench.cli.options import AB, LOUDNESS
 from ssbench.cli.parser import Parser, add_options
+from ssbench.cli.proctitle import mask
 from ssbench.cli.report_files import write_report_files
 from ssbench.cli.worker_options import SHOW
 from ssbench.commands.base import running, serving, summary_rows
@@ -97,7 +98,7 @@ def _report(
 
 
 def _name(options: Sequence[str]) -> str:
-    return printable(shlex.join(options)) or "no further options"
+    return printable(shlex.join(mask(options))) or "no further options"
 
 
 def _rates(pair: Sequence[PairedRun]) -> str:

@@ -17,9 +17,10 @@ from ssbench.core.option import check_needs, options_of_fields
 from ssbench.core.peers import TransportConfig
 from ssbench.core.scenario.checks import suggest
 from ssbench.core.scenario.scenario import OPTIONS as OF_SCENARIO
-from ssbench.core.stats.compare import Comparison, comparison
+from ssbench.core.stats.compare import Comparison, Sides, comparison
 from ssbench.core.stats.selection import Selection
 from ssbench.runner.config import FREE_PORTS, RunConfig, SearchConfig
+from ssbench.runner.paired import PairedRuns
 from ssbench.runner.results import StoredStats, read_distinct, read_stats
 from ssbench.runner.scenarios import ScenarioText, find_scenario
 from ssbench.runner.series import LimitSearch, Sweep
@@ -163,6 +164,51 @@ def find_limit(
     return series
 
 
+@_with_settings
+def ab(
+    scenario: Path | Mapping[str, object],
+    *,
+    a: Mapping[str, Any],
+    b: Mapping[str, Any],
+    repeat: int = 6,
+    precision: float | None = None,
+    **settings: Any,
+) -> PairedRuns:
+    """Run two variants of a scenario alternately (A B, B A ...), and compare them pair by pair.
+
+    :param scenario: as of ``run``.
+    :param a: settings of variant A, which override the others.
+    :param b: settings of variant B.
+    :param repeat: number of pairs; with ``precision``, at most.
+    :param precision: end once the change of the rate (with ``rate``: of the median response time)
+        is known to within this percentage.
+    :returns: its ``comparison`` has the figures of both.
+    :raises SsbenchError: the first run failed before there were results.
+    """
+    if repeat < 1:
+        raise UsageError(f"repeat: {repeat} is below 1")
+    if precision is not None and not 0 < precision < 100:
+        raise UsageError(f"precision: {precision:g} is no percentage above 0 and below 100")
+    for letter, own in (("a", a), ("b", b)):
+        for name in {"observers", "stop"}.intersection(own):
+            raise UsageError(f"{letter}: {name}: give it once, for both variants")
+    first, observers, stop = _checked(scenario, {**settings, **a})
+    second, _, _ = _checked(scenario, {**settings, **b})
+    names = [", ".join(f"{key}={own[key]!r}" for key in own) for own in (_shown(a), _shown(b))]
+    runs = PairedRuns(
+        (first, second), (names[0], names[1]), repeat=repeat, precision=precision,
+        observers=observers, stop=stop,
+    )  # fmt: skip
+    for _ in runs:
+        pass
+    return runs
+
+
+def _shown(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Those that name a variant: no secret is among them."""
+    return {name: each for name, each in settings.items() if name != "storage_options"}
+
+
 def read(
     path: Path,
     *,
@@ -189,19 +235,46 @@ def read(
     :raises SsbenchError: it can't be read, or the run does not have this part.
     """
     names = (operations, size_classes, endpoints, workers)
+    return read_stats(os.fspath(path), chosen=_selection(from_s, to_s, warmup, *names))
+
+
+def compare(
+    first: Path | Sequence[Path],
+    *others: Path | Sequence[Path],
+    from_s: float | None = None,
+    to_s: float | None = None,
+    warmup: float | None = None,
+    operations: Sequence[str] = (),
+    size_classes: Sequence[str] = (),
+    endpoints: Sequence[str] = (),
+    workers: Sequence[str] = (),
+) -> Comparison:
+    """Compare the runs of stat files with the first of them, or groups of runs: lists of files.
+
+    Its ``change("p99(READ)")`` is the change of a figure. The other parameters choose a part of
+    each run, as of ``read``.
+
+    :raises SsbenchError: one of them can't be read, two are of the same run, or one does not have
+        this part.
+    """
+    groups = [[each] if isinstance(each, (str, PathLike)) else [*each] for each in (first, *others)]
+    if len(groups) < 2 or not all(groups):
+        raise UsageError("compare: give two runs or more, or two groups with at least one run each")
+    paths = [os.fspath(path) for group in groups for path in group]
+    counts = tuple(map(len, groups))
+    names = (operations, size_classes, endpoints, workers)
+    chosen = _selection(from_s, to_s, warmup, *names)
+    named = read_distinct(zip(paths, paths, strict=True), chosen=chosen)
+    return comparison(named, seed=1, sides=Sides(counts) if max(counts) > 1 else None)
+
+
+def _selection(
+    from_s: float | None, to_s: float | None, warmup: float | None, *names: Sequence[str]
+) -> Selection:
     lists = [(each,) if isinstance(each, str) else tuple(each) for each in names]
     chosen = Selection(from_s, to_s, warmup, *lists)
     chosen.check()
-    return read_stats(os.fspath(path), chosen=chosen)
-
-
-def compare(first: Path, *others: Path) -> Comparison:
-    """Compare the runs of stat files with the first of them.
-
-    :raises SsbenchError: one of them can't be read, or two are of the same run.
-    """
-    paths = [os.fspath(path) for path in (first, *others)]
-    return comparison(read_distinct(zip(paths, paths, strict=True)), seed=1)
+    return chosen
 
 
 def _checked(

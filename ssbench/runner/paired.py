@@ -41,8 +41,11 @@ class PairedRun(NamedTuple):
     @property
     def fault(self) -> str:
         """Why it can't be compared; "" if it can."""
-        if not self.stats.run.complete:
+        footer = self.stats.run.footer
+        if footer is None or not self.stats.run.complete:
             return "results are missing"
+        if footer.ended == "failed":  # before its end
+            return footer.reason
         if self.stats.run.short_of_users:
             return "fewer users ran than its scenario asks for"
         return "" if self.stats.total().count else "no operation succeeded"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -48,6 +49,22 @@ def test_a_secret_is_masked_in_every_spelling(field: str, words: list[str]) -> N
     assert [word for word in masked if MASK in word]
     assert masked[:3] == line[:3]
     assert masked[-2:] == line[-2:]
+
+
+@pytest.mark.parametrize(("field", "words"), ALL, ids=[" ".join(words) for _, words in ALL])
+def test_a_secret_of_a_variant_is_masked(field: str, words: list[str]) -> None:
+    own = shlex.join(["-u", "4", *words])
+    for line in (["ab", "x", "--b", own, "-q"], ["ab", "x", f"--b={own}", "-q"]):
+        masked = mask(line)
+        assert SECRET not in " ".join(masked)
+        assert MASK in masked[-2]
+        assert (masked[:2], masked[-1]) == (line[:2], line[-1])
+
+
+def test_a_variant_without_a_secret_stays_as_it_is() -> None:
+    line = ["ab", "x", "--a", "", "--b", "-u  4 -f 'my file'", "--a=-k"]
+    assert mask(line) == line
+    assert mask(["ab", "--a", "-u '"]) == ["ab", "--a", MASK]
 
 
 def test_every_field_hidden_from_repr_is_a_secret_option() -> None:

@@ -27,6 +27,7 @@ from tests.cli.shell import Said, Shell, free_ports, scenario, stat_file
 from tests.report import runs
 
 BROKEN = SsbenchError("the store is gone")
+LOST = -2  #: in place of a rate: of a run that ended with its last worker
 SHORT = -1  #: in place of a rate: of a run with fewer users than its scenario asks for
 
 
@@ -74,6 +75,15 @@ def test_one_setting_is_run_several_times(shell: Shell) -> None:
     assert len({ssbench.read(step["stats_file"]).run.header.seed for step in made["steps"]}) == 3
 
 
+def test_no_secret_of_a_variant_is_in_a_report(shell: Shell) -> None:
+    own = scenario(shell.folder)
+    secret = "-A http://127.0.0.1:1/auth -U test:tester -K s3cret"
+    common = ("--noop", "--workers", "1", *free_ports(), "-o", "60", "--repeat", "1", "-q")
+    found = shell("ab", own, *common, "--a", "", "--b", secret, "-s", shell.folder / "x.stat.gz")
+    assert found.status == 0  # the shell looks for the secret
+    assert "\nB: -A http://127.0.0.1:1/auth -U test:tester -K '********'\n" in found.out
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -113,9 +123,11 @@ def recorded(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Sai
             if isinstance(rate, BaseException):
                 raise SsbenchError(*rate.args) if isinstance(rate, SsbenchError) else rate
             assert config.stats_file is not None
-            records = runs.lasting(12, 100 if rate == SHORT else rate)
+            records = runs.lasting(12, 100 if rate in (LOST, SHORT) else rate)
             if rate == SHORT:
                 records.insert(-1, MarkRecord(SECOND_NS, "users", 0, 1))
+            if rate == LOST:
+                records[-1] = runs.footer(ended="failed", reason="all workers are gone")
             Path(config.stats_file).unlink(missing_ok=True)
             stat_file(Path(config.stats_file), records)
             outcome = PhaseOutcome.nothing("complete", "")
@@ -193,6 +205,7 @@ def test_a_report_says_how_many_pairs_would_tell(recorded: Callable[..., Said]) 
         ([100, 110, 112, BROKEN], 1, 1, "A2: the store is gone", ["b2"]),
         ([100, 110, 112, KeyboardInterrupt("SIGINT")], 5, 1, "A2: SIGINT", ["b2"]),
         ([100, 110, SHORT, 100, 100, 110], 0, 2, "", ["a2", "b2"]),
+        ([100, 110, LOST, 100, 100, 110], 0, 2, "", ["a2", "b2"]),
         ([100, BROKEN], 1, 0, "B1: the store is gone", ["a1"]),
     ],
 )  # fmt: skip

@@ -248,6 +248,48 @@ def test_a_sweep_a_search_and_a_comparison(tmp_path: Path) -> None:
     assert (found.search.kept, found.exit_status) == (2, ssbench.ExitStatus.OK)
 
 
+def test_two_variants_in_turn_and_groups_of_their_runs(tmp_path: Path) -> None:
+    observer = Recorder()
+    more = settings(tmp_path, observers=[observer])
+    found = ssbench.ab(SCENARIO, a={"users": 1}, b={"users": 2}, repeat=2, **more)
+    assert [name for _, name in observer.runs] == ["A1", "B1", "B2", "A2"]
+    assert (found.exit_status, found.ended, found.left_out) == (ssbench.ExitStatus.OK, "", [])
+    assert found.comparison.sides is not None
+    assert found.comparison.sides.names == ("users=1", "users=2")
+    sides = [[run.path for run in side] for side in zip(*found.pairs, strict=True)]
+    groups = ssbench.compare(*sides)
+    assert [len(group) for group in groups.groups] == [2, 2]
+    change, paired = groups.change("rate"), found.comparison.change("rate")
+    assert change is not None
+    assert paired is not None
+    assert change.ratio == pytest.approx(paired.ratio)
+    reads = ssbench.compare(*sides, operations="READ")
+    total, all_reads = reads.change("p50"), groups.change("p50(READ)")
+    assert total is not None
+    assert all_reads is not None
+    assert total.ratio == pytest.approx(all_reads.ratio)
+    assert groups.change("p98") is None  # not compared
+    with pytest.raises(ssbench.SsbenchError, match="figure"):
+        groups.change("p99x")
+    with pytest.raises(ssbench.SsbenchError, match="two runs or more"):
+        ssbench.compare(sides[0][0])
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"repeat": 0}, "repeat: 0 is below 1"),
+        ({"precision": 0}, "precision: 0 is no percentage"),
+        ({"b": {"stop": None}}, "b: stop: give it once"),
+        ({"a": {"warmup": 9, "seconds": 3}}, "variant A: "),
+    ],
+)
+def test_variants_that_are_rejected(given: dict[str, Any], said: str, tmp_path: Path) -> None:
+    with pytest.raises(ssbench.SsbenchError, match=said):
+        ssbench.ab(SCENARIO, **{"a": {}, "b": {}, **settings(tmp_path), **given})
+    assert list(tmp_path.glob("*.gz")) == []
+
+
 def test_a_run_that_fails_fails_a_sweep_and_is_an_answer_to_a_search(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

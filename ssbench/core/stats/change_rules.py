@@ -20,11 +20,11 @@ from msgspec import Struct
 
 from ssbench.core.errors import UsageError
 from ssbench.core.operations import OPERATIONS, Operation
-from ssbench.core.stats.thresholds import METRICS, Threshold, percent_of
+from ssbench.core.stats.thresholds import parse_figure, percent_of
 from ssbench.core.units import preview
 
 if TYPE_CHECKING:
-    from ssbench.core.stats.compare import Change, ComparedFigure, Comparison
+    from ssbench.core.stats.compare import Change, Comparison
 
 _RULE = re.compile(r"(?P<name>[^<>=]*)(?P<sign>[<>=]+)\s*(?P<number>[+-]?[0-9.]+)\s*%\s*")
 _OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
@@ -67,9 +67,7 @@ class ChangeRule(Struct, frozen=True):
                 f"{option} {preview(text)}: give METRIC, one of < <= > >= and a change in percent, "
                 "as in 'p99 > +10%' or 'rate(READ) < -5%'"
             )
-        name = match["name"].partition("(")[0].strip()
-        unit = next(iter(METRICS[name].units)) if name in METRICS else "s"
-        found = Threshold.parse(f"{match['name']}> 0{unit}", option, known)
+        found = parse_figure(match["name"], option, known)
         is_latency = percent_of(found.metric) is not None and not found.metric.startswith(_OTHERS)
         if not is_latency and found.metric not in ("rate", "throughput"):
             raise UsageError(
@@ -99,7 +97,7 @@ class ChangeRule(Struct, frozen=True):
     def judge(self, found: Comparison) -> Iterator[JudgedChange]:
         """Each further run, or side, against the first: a change that meets the rule fails if it is
         more than noise, and one that can't be judged fails, too."""
-        row = self._row(found)
+        row = found.row(self.metric, self.operation)
         for place, name in enumerate(found.names[1:]):
             change = row.changes[place] if row else None
             yield self._judged(change, name)
@@ -115,19 +113,6 @@ class ChangeRule(Struct, frozen=True):
         known = verdict.name in ("NOISE", "REAL")
         failed = not known or (verdict.name == "REAL" and self.meets(change.ratio))
         return JudgedChange(self, name, not failed, f"{text}: {verdict.value}")
-
-    def _row(self, found: Comparison) -> ComparedFigure | None:
-        from ssbench.core.stats.compare import Measure  # loads numpy
-
-        rows = next((s.rows for s in found.sections if s.operation == self.operation), ())
-        kind, _, _percentile = self.metric.rpartition("_")
-        names = [kind] if kind else ["response", "service"]
-        if self.percentile is None:
-            names = [self.metric]
-        by_measure = {row.measure: row for row in rows}
-        found_rows = (by_measure.get(Measure(name, self.percentile)) for name in names)
-        shown = [row for row in found_rows if row and row.estimates[0].value is not None]
-        return shown[0] if shown else None
 
 
 class JudgedChange(Struct, frozen=True):

@@ -34,7 +34,7 @@ from ssbench.core.stats.histogram import Buckets
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.series import Second
 from ssbench.core.stats.tally import Tally
-from ssbench.core.stats.thresholds import ENOUGH_BEYOND
+from ssbench.core.stats.thresholds import ENOUGH_BEYOND, parse_figure, percent_of
 
 #: Of ten figures of two like runs a 95 % interval each would call one different in a third of all
 #: cases; at 99 % it is one case in ten or fewer.
@@ -234,6 +234,30 @@ class Comparison(Struct, frozen=True):
     def __repr__(self) -> str:
         names = ", ".join(run.name for run in self.runs)
         return f"<Comparison of {names}: {len(self.sections)} sections>"
+
+    def change(self, name: str, run: int = 1) -> Change | None:
+        """The change of a figure against the first run, or side, over all operations or one.
+
+        :param name: as in rules: ``rate``, ``throughput``, ``p99(READ)``, ``response_p50``.
+        :param run: the run, or side, that changed: 1 is the second.
+        :returns: None if it is not compared.
+        :raises UsageError: there is no such figure.
+        """
+        figure = parse_figure(name, "figure")
+        row = self.row(figure.metric, figure.operation.name if figure.operation else None)
+        return row.changes[run - 1] if row else None
+
+    def row(self, metric: str, operation: str | None) -> ComparedFigure | None:
+        """The figure of a rule's metric and operation; None if it is not compared."""
+        rows = next((s.rows for s in self.sections if s.operation == operation), ())
+        kind, _, _percentile = metric.rpartition("_")
+        percent = percent_of(metric)
+        names = [kind] if kind else ["response", "service"]
+        if percent is None:
+            names = [metric]
+        by_measure = {row.measure: row for row in rows}
+        found = (by_measure.get(Measure(name, percent)) for name in names)
+        return next((row for row in found if row and row.estimates[0].value is not None), None)
 
     @property
     def no_bytes(self) -> str:

@@ -327,6 +327,19 @@ class Threshold(Struct, frozen=True):
         return "no operation to judge by" if self.metric in METRICS else "no sample to judge by"
 
 
+def parse_figure(
+    text: str, option: str, known: Mapping[int, Operation] | None = OPERATIONS
+) -> Threshold:
+    """A threshold on this figure, such as ``p99(READ)``, for its metric, operation and size class.
+
+    :param option, known: as of ``Threshold.parse``.
+    :raises UsageError: there is no such figure.
+    """
+    name = text.partition("(")[0].strip()
+    unit = next(iter(METRICS[name].units)) if name in METRICS else "s"
+    return Threshold.parse(f"{text} > 0{unit}", option, known)
+
+
 def thresholds_of(
     scenario: Scenario,
     others: Sequence[Threshold] = (),
