@@ -24,6 +24,8 @@ import numpy.typing as npt
 from ssbench.core.stats.histogram import Buckets, rank_of, value_of
 
 MOST_RESAMPLES = 10_000
+#: Drawn at a time: 2000 resamples of 20,000 seconds would take 640 MB.
+_DRAWN_AT_ONCE = 1 << 19
 
 Floats = npt.NDArray[np.float64]
 
@@ -40,7 +42,7 @@ _MOST_FREQUENCIES = 500  #: the lowest; they determine how much the mean of a ru
 
 
 class Resampled:
-    """Resamples of a run's whole seconds.
+    """Resamples of a run's whole seconds, which are drawn each time that they are needed.
 
     :param values: of each second; they determine the length of the blocks.
     :param seed: the same seed gives the same draws for blocks of the same length.
@@ -53,26 +55,31 @@ class Resampled:
         self.values = np.asarray(values, np.float64)
         self.seconds = len(values)
         self.block = max(1, min(round(block_length(self.values)), self.seconds // 4))
-        #: The seconds at which the blocks of each draw begin.
-        self.draws = np.random.default_rng(seed).integers(
-            self.seconds, size=(resamples, ceil(self.seconds / self.block))
-        )
+        self._seed, self._resamples = seed, resamples
 
     def __repr__(self) -> str:
-        return f"<Resampled {len(self.draws)} x {self.seconds} s in blocks of {self.block} s>"
+        return f"<Resampled {self._resamples} x {self.seconds} s in blocks of {self.block} s>"
 
     @property
     def blocks(self) -> float:
         """The approximate number of independent pieces."""
         return self.seconds / self.block
 
-    def means(self, values: Sequence[float] | Floats) -> Floats:
-        """The mean over the seconds of each draw."""
-        seconds = self.draws.shape[1] * self.block
-        each = np.asarray(values, np.float64)
-        cumulative = np.cumsum(np.concatenate([[0.0], each, each[: self.block]]))
-        sums = (cumulative[self.block :] - cumulative[: -self.block])[: self.seconds]
-        means: Floats = sums[self.draws].sum(axis=1) / seconds
+    def means(self, *series: Sequence[float] | Floats) -> list[Floats]:
+        """The mean over the seconds of each draw, for each series of values."""
+        sums = []
+        for values in series:
+            each = np.asarray(values, np.float64)
+            cumulative = np.cumsum(np.concatenate([[0.0], each, each[: self.block]]))
+            sums.append((cumulative[self.block :] - cumulative[: -self.block])[: self.seconds])
+        blocks = ceil(self.seconds / self.block)
+        means = [np.empty(self._resamples) for _ in series]
+        rng, some = np.random.default_rng(self._seed), max(1, _DRAWN_AT_ONCE // blocks)
+        for at in range(0, self._resamples, some):
+            # The seconds at which the blocks of each draw begin.
+            draws = rng.integers(self.seconds, size=(min(some, self._resamples - at), blocks))
+            for mean, of_block in zip(means, sums, strict=True):
+                mean[at : at + some] = of_block[draws].sum(axis=1) / (blocks * self.block)
         return means
 
 
@@ -102,7 +109,7 @@ class Percentile:
         share = above.sum() / count
         #: Of the values above, those that a second has more than its share.
         self.drawn = Resampled(above - share * counts, seed, resamples)
-        values, of_draws = self.drawn.means(counts), self.drawn.means(above)
+        values, of_draws = self.drawn.means(counts, above)
         shares = np.divide(of_draws, values, out=np.full(len(values), share), where=values > 0)
         ranks = rank_of(percent, count) + count * (shares - share)
         places = np.searchsorted(cumulative, np.clip(np.round(ranks), 1, count))

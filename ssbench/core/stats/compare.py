@@ -458,7 +458,8 @@ class _ResampledRun:
         drawn = Resampled(values, self._seed, self._resamples)
         scale = value / mean if mean else 1.0
         enough = len(values) >= ENOUGH_SECONDS
-        return _Figure(value, drawn.means(values) * scale, drawn, enough)
+        (means,) = drawn.means(values)
+        return _Figure(value, means * scale, drawn, enough)
 
 
 def _change(first: _Figure, other: _Figure) -> Change:
