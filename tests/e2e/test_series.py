@@ -113,6 +113,27 @@ def test_an_interrupted_sweep_prints_its_table(commands: Commands) -> None:
     assert not (commands.place / "s.users3.stat.gz").exists()
 
 
+def test_an_interrupted_ab_reports_its_pairs(commands: Commands) -> None:
+    path = commands.scenario(**READS, run_seconds=2)
+    started = commands.master(
+        "ab", path, "--noop", "--workers", 1, "--think-time", 0.05, "--a", "", "--b", "-u 2",
+        "--repeat", 50, "--json", "-s", commands.place / "s.stat.gz", *free_ports(),
+    )  # fmt: skip
+    third = commands.place / "s.b2.stat.gz"
+    until("operations of the second pair", lambda: operations_in(third))
+    started.signal(signal.SIGINT)
+    ended = started.wait()
+    made = json.loads(ended.fine(5).out)
+    run = re.search(r"([AB][0-9]+): interrupted by SIGINT", ended.err.splitlines()[-1])
+    assert run, ended.err
+    pairs, compared = made["pairs"], made["sides"][0]["runs"]
+    assert (pairs["complete"], pairs["asked"]) == (False, 50)
+    assert pairs["reason"] == run[0]
+    assert compared >= 1
+    files = {Path(each["file"]) for each in (*made["runs"], *pairs["left_out"])}
+    assert files == {*commands.place.glob("s.*.stat.gz")}
+
+
 @pytest.mark.parametrize("remote", [False, True], ids=["local", "remote"])
 def test_a_run_ends_once_it_is_steady(commands: Commands, remote: bool) -> None:
     path = commands.scenario(**READS, run_seconds=3600)
