@@ -6,9 +6,10 @@ It is made from the report's other sections, and computes no figure of its own.
 from __future__ import annotations
 
 import posixpath
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from math import ceil
+from statistics import fmean, geometric_mean
 from typing import TYPE_CHECKING, Any
 
 from ssbench.core.stats.headroom import Bottleneck
@@ -23,6 +24,7 @@ from ssbench.report.model import (
     Fact,
     Row,
     Section,
+    Sparse,
     Table,
     change_text,
     due_text,
@@ -319,7 +321,7 @@ def _run(run: Row, settings: Row, total: Row, stages: Sequence[Row]) -> str:
 def of_series(
     rows: Sequence[Row], *, over: str, name: str, slo: str, search: Row | None
 ) -> Section:
-    """The summary of a series; its figures are those of the best step.
+    """The summary of a series; its figures are those of the best load, the means of its runs.
 
     :param rows: its steps.
     :param over: users or rate.
@@ -330,15 +332,20 @@ def of_series(
     kept = [row for row in counted if row["kept"]] if slo else counted
     if search is not None:
         kept = [row for row in kept if row[over] == search["largest_kept"]]
-    best = max(kept, key=lambda row: row["operations_per_s"] or 0, default=None)
-    p50 = p99 = worst = None
+    runs = _best_load(kept, over)
+    best = rate = moved = p50 = p99 = worst = None
     throughput = latency = "no step met the thresholds"
-    if best:
-        kind = "service" if best.get("response_p50_s") is None else "response"
-        p50, p99, worst = (best.get(f"{kind}_{name}_s") for name in ("p50", "p99", "max"))
-        rate = _throughput(best["operations_per_s"], best["bytes_per_s"])
-        load = _loads([best[over]], over)
-        throughput = f"{rate}, {f'at {load} due' if over == 'rate' else f'with {load}'}"
+    if runs:
+        best = runs[0][over]
+        kind = "response" if all(row.get("response_p50_s") for row in runs) else "service"
+        rate, moved = (_mean(runs, key) for key in ("operations_per_s", "bytes_per_s"))
+        p50, p99 = (_mean(runs, f"{kind}_{name}_s") for name in ("p50", "p99"))
+        worst = max((row[key] for row in runs if row.get(key := f"{kind}_max_s")), default=None)
+        load = _loads([best], over)
+        throughput = (
+            f"{_throughput(rate, moved)}, {f'at {load} due' if over == 'rate' else f'with {load}'}"
+            + (f" (mean of {len(runs)} runs)" if len(runs) > 1 else "")
+        )
         latency = _latency(p50, p99, worst)
     least, most = min(row[over] for row in rows), max(row[over] for row in rows)
     short = len(rows) - len(counted)
@@ -362,9 +369,9 @@ def of_series(
         where = f": {_loads(met, over)}" if met else ""
         lines.append(("Thresholds", f"met in {len(met)} of {len(rows)} steps{where}"))
     figures = [
-        fact("best", best and best[over], COUNT, "load of the highest rate that counts", "json"),
-        fact("operations_per_s", best and best["operations_per_s"], RATE, "there", "json"),
-        fact("moved_bytes_per_s", best and best["bytes_per_s"], THROUGHPUT, "there", "json"),
+        fact("best", best, COUNT, "load of the highest rate that counts", "json"),
+        fact("operations_per_s", rate, RATE, "there", "json"),
+        fact("moved_bytes_per_s", moved, THROUGHPUT, "there", "json"),
         *_in_seconds(p50, p99, worst),
     ]
     files = [row["stats_file"] for row in rows]
@@ -372,9 +379,28 @@ def of_series(
     return _section(lines, figures, f"{folder}/ ({plural(len(set(files)), 'stat file')})")
 
 
+def _best_load(rows: Sequence[Row], over: str) -> list[Row]:
+    """The runs of the load with the highest mean rate; none if there are no rows."""
+    by_load: defaultdict[float, list[Row]] = defaultdict(list)
+    for row in rows:
+        by_load[row[over]].append(row)
+    return max(by_load.values(), key=lambda runs: _mean(runs, "operations_per_s") or 0, default=[])
+
+
+def _mean(runs: Sequence[Row], key: str) -> float | None:
+    """The geometric mean of a figure, as of repeated runs; None if not all have it."""
+    values = [row[key] for row in runs if row.get(key) is not None]
+    if len(runs) == 1 or len(values) < len(runs):
+        return values[0] if len(values) == len(runs) else None
+    found = geometric_mean(values) if all(values) else fmean(values)
+    return Sparse(found) if any(isinstance(value, Sparse) for value in values) else found
+
+
 def _loads(loads: Sequence[float], over: str) -> str:
-    """``20, 40 users``, ``100 operations/s``."""
-    if isinstance(loads, tuple) and loads[0] == loads[-1]:
+    """``20, 40 users``, ``100 operations/s``; each load once."""
+    if isinstance(loads, list):
+        loads = list(dict.fromkeys(loads))
+    elif loads[0] == loads[-1]:
         loads = [loads[0]]
     unit = "operations/s" if over == "rate" else "user" if loads == [1] else "users"
     several = f"{loads[0]:g} to {loads[-1]:g}" if isinstance(loads, tuple) else ""

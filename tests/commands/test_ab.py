@@ -73,6 +73,12 @@ def test_one_setting_is_run_several_times(shell: Shell) -> None:
     spread = statistics.stdev(map(math.log, rates)) / 3**0.5 * student(0.995, 2)
     assert row["operations_per_s_high"] == pytest.approx(row["operations_per_s"] * math.exp(spread))
     assert len({ssbench.read(step["stats_file"]).run.header.seed for step in made["steps"]}) == 3
+    summary = made["summary"]
+    assert summary["operations_per_s"] == pytest.approx(row["operations_per_s"])
+    worst = max(step["service_max_s"] for step in made["steps"])
+    assert (summary["best"], summary["max_s"]) == (4, pytest.approx(worst))
+    assert "operations/s, with 4 users (mean of 3 runs)" in str(summary["lines"])
+    assert "4, 4" not in str(summary["lines"])
 
 
 def test_no_secret_of_a_variant_is_in_a_report(shell: Shell) -> None:
