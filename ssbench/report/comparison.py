@@ -105,9 +105,10 @@ def of_comparison(found: Comparison, rules: Sequence[ChangeRule] = ()) -> Report
     :param rules: conditions that no change may meet.
     """
     judged = [each for rule in rules for each in rule.judge(found)]
+    confidence = found.sides.confidence if found.sides else CONFIDENCE
     facts = [
         fact("schema_version", SCHEMA_VERSION, COUNT, "version of these keys", "json"),
-        fact("confidence", CONFIDENCE, COUNT, "of all intervals, 0 to 1"),
+        fact("confidence", confidence, COUNT, "of all intervals, 0 to 1"),
         fact("resamples", RESAMPLES, COUNT, "of the bootstrap", "json"),
         fact("seed", found.seed, COUNT, "of the resamples", "json"),
     ]
@@ -136,7 +137,7 @@ def of_comparison(found: Comparison, rules: Sequence[ChangeRule] = ()) -> Report
         runs = [[*run, each] for run, each in zip(runs, _side_of_runs(found.sides), strict=True)]
         grouped = [Section("sides", tables=[_sides(found.sides)], formats="json")]
         if found.sides.pairs:
-            grouped.append(_pairs(found.sides, found.sides.pairs))
+            grouped.append(_pairs(found.sides.pairs))
     sections = [
         Section("", facts=facts),
         *parts_of_runs,
@@ -201,7 +202,7 @@ def _sides(sides: Sides) -> Table:
     return Table.of("sides", rows)
 
 
-def _pairs(sides: Sides, pairs: Pairs) -> Section:
+def _pairs(pairs: Pairs) -> Section:
     """For JSON: how the pairs came about."""
     left_out = [
         [fact("file", path, WORD, "its stat file"), fact("why", why, WORD, "why it is left out")]
@@ -211,7 +212,6 @@ def _pairs(sides: Sides, pairs: Pairs) -> Section:
         fact("asked", pairs.asked, COUNT, "pairs that were asked for, or the most"),
         fact("complete", not pairs.ended, WORD, "whether it came to its end"),
         fact("reason", pairs.ended or None, WORD, "why it did not"),
-        fact("confidence", sides.confidence, COUNT, "of each interval, by itself"),
         fact("left_out", Table.of("left_out", left_out), WORD, "runs in no pair that is compared"),
     ]
     return Section("pairs", facts=facts, formats="json")

@@ -308,7 +308,7 @@ def compared_tables(report: Report) -> Iterator[Table]:
     """The figures of each operation: of the first run, of another, and the change."""
     names = compared_names(report)
     others = range(2, len(names) + 1)
-    sure = f"{report['']['confidence']:.0%} interval"
+    sure = f"{100 * report['']['confidence']:.3g}% interval"
     for other in others:
         columns = [
             Column("figure", WORD, "what is compared", "Figure"),

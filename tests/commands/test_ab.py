@@ -160,7 +160,7 @@ def test_pairs_end_once_the_change_is_known_to_the_precision(
     assert (found.status, found.err) == (0, "")
     made = json.loads(found.out)
     assert [side["runs"] for side in made["sides"]] == [pairs, pairs]
-    assert (made["pairs"]["asked"], made["pairs"]["confidence"]) == (7, 0.997)
+    assert (made["pairs"]["asked"], made["confidence"]) == (7, 0.997)
     (change,) = made["total"]["figures"]["operations_per_s"]["changes_against_first"]
     in_pairs = np.log([(b / a) for a, b in zip(*_sides(STEADY), strict=True)][:pairs])
     reach = student(0.9985, pairs - 1) * np.std(in_pairs, ddof=1) / pairs**0.5
@@ -182,6 +182,7 @@ def test_pairs_end_at_their_number_where_the_precision_is_not_reached(
         r"WARNING: the difference is known to 7\.\d+ %, not to 1 %: about \d+ pairs", found.last
     )
     assert "It is at 99.7%, so that" in found.out
+    assert " 99.7% interval\n" in found.out
 
 
 def test_a_report_says_how_many_pairs_would_tell(recorded: Callable[..., Said]) -> None:
