@@ -353,16 +353,20 @@ def operation_keys() -> str:
     """The keys of a scenario that operations have."""
     rules = parameter_keys()
     rows = []
+    having: dict[str, list[str]] = {}
     for row in of_phase(Phase.RUN):
         for each in row.parameters:
+            having.setdefault(each.key, []).append(literal(row.name.lower()))
+            if len(having[each.key]) > 1:
+                continue
             value = _accepted({each.key: -1}, each.key)
             value += f", at most {each.high} bytes" * isinstance(each.default, str)
             default = str(each.default) or "none"
-            rows.append((literal(each.key), literal(row.name.lower()), value, default,
-                         rules[each.key].meaning))  # fmt: skip
+            rows.append((each.key, value, default, rules[each.key].meaning))
     return list_table(
-        ("Key", "Operation", "Value", "Default", "Meaning"), (16, 14, 22, 8, 40), rows
-    )
+        ("Key", "Operations", "Value", "Default", "Meaning"), (16, 14, 22, 8, 40),
+        [(literal(key), ", ".join(having[key]), *rest) for key, *rest in rows],
+    )  # fmt: skip
 
 
 def canned_scenarios() -> str:

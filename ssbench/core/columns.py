@@ -125,6 +125,7 @@ RESULT_COLUMNS: Mapping[str, KnownColumn] = {
     "statuses": KnownColumn("ints", False, [0, 0]),
     "group": KnownColumn("int", False, 0),
     "renewed_ns": KnownColumn("int", False, 0),
+    "pages": KnownColumn("int", False, 0),
 }
 JOB_COLUMNS: Mapping[str, KnownColumn] = {
     "number": KnownColumn("int"),
@@ -477,11 +478,12 @@ def pack_optional(
     statuses: Sequence[Sequence[int]],
     groups: Sequence[int],
     renewed_ns: Sequence[int],
+    pages: Sequence[int],
 ) -> list[Any]:
     """The optional columns of results, packed, in their order."""
     return [
         pack_column(items), pack_ints(others), pack_ints(statuses), pack_column(groups),
-        pack_column(renewed_ns),
+        pack_column(renewed_ns), pack_column(pages),
     ]  # fmt: skip
 
 

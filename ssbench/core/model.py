@@ -211,6 +211,7 @@ class Timing(NamedTuple):
     #: HTTP status of each object: first the job's ``object``, then ``others``. Empty: all have
     #: ``status``.
     statuses: tuple[int, ...] = ()
+    pages: int = 0  #: of a whole listing, an empty last one included
 
 
 class Result(NamedTuple):
@@ -248,6 +249,7 @@ class Result(NamedTuple):
     group: int = 0  #: as in the job
     #: From the first start to ``start_ns``, of an operation that was restarted with a new token.
     renewed_ns: int = 0
+    pages: int = 0  #: of a whole listing
 
 
 #: How many of Result's fields are whole numbers that every batch has; an id and a text follow.

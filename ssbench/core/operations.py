@@ -53,6 +53,7 @@ class Body(Enum):
     NONE = "none"
     SENT = "sent"
     RECEIVED = "received"  #: has a first-byte latency
+    ENTRIES = "entries"  #: receives entries of a listing, and no content: has that latency, too
 
 
 class NotFound(Enum):
@@ -146,13 +147,19 @@ class Operation(int):
     @property
     def moves_content(self) -> bool:
         """Whether the object's bytes travel."""
-        return self.body is not Body.NONE
+        return self.body in (Body.SENT, Body.RECEIVED)
+
+    @property
+    def receives(self) -> bool:
+        """Whether it has a first-byte latency."""
+        return self.body in (Body.RECEIVED, Body.ENTRIES)
 
     @property
     def depends_on_content(self) -> bool:
         """Whether a job states the object's version or size, so that no other operation may
         replace its content meanwhile."""
-        drawn_from_size = self.draw is not None and self.target is not Target.CONTAINER
+        is_listing = self.target is Target.CONTAINER or self.body is Body.ENTRIES
+        drawn_from_size = self.draw is not None and not is_listing
         return drawn_from_size or self.target is Target.PAIR or self.effect is Effect.TOUCHES
 
     def parameter_values(self, given: Mapping[str, int | str]) -> dict[str, int | str]:
@@ -210,7 +217,7 @@ def _known(value: object, default: _Value) -> _Value:
 
 OPERATIONS: dict[int, Operation] = {}  #: number -> row
 LOGGED: dict[str, list[Operation]] = {}  #: request in access logs -> rows
-RECEIVING: set[int] = set()  #: those that receive content and so have a first-byte latency
+RECEIVING: set[int] = set()  #: those with a first-byte latency
 
 
 def register(row: Operation) -> Operation:
@@ -227,10 +234,21 @@ def register(row: Operation) -> Operation:
     OPERATIONS[int(row)] = row
     for request in row.logged:
         LOGGED.setdefault(request, []).append(row)
-    if row.body is Body.RECEIVED:
+    if row.receives:
         RECEIVING.add(int(row))
     return row
 
+
+_LIST_PREFIX = Parameter("list_prefix", "", meaning="List only names that begin with it.")
+_LIST_PAGE = (
+    Parameter(
+        "list_limit", 1000, 1, 1_000_000, store_limit="listing_limit", meaning="Entries of a page.",
+    ),
+    Parameter(
+        "list_delimiter", "",
+        meaning="List names with it behind the prefix as one entry: as folders with ``/``.",
+    ),
+)  # fmt: skip
 
 # Numbers are on the wire and in stat files: append only.
 # fmt: off
@@ -262,18 +280,7 @@ POST = register(Operation(
 LIST = register(Operation(
     8, "LIST", Effect.NONE, target=Target.CONTAINER,
     logged=("GET BUCKET", "PROPFIND BUCKET"),
-    parameters=(
-        Parameter("list_prefix", "", meaning="List only names that begin with it."),
-        Parameter(
-            "list_limit", 1000, 1, 1_000_000, store_limit="listing_limit",
-            meaning="Entries of the page.",
-        ),
-        Parameter(
-            "list_delimiter", "",
-            meaning="List names with it behind the prefix as one entry: as folders with ``/``.",
-        ),
-    ),
-    arguments=("prefix", "limit", "delimiter"),
+    parameters=(_LIST_PREFIX, *_LIST_PAGE), arguments=("prefix", "limit", "delimiter"),
     draw=lambda random, size, *, list_prefix, list_limit, list_delimiter: (
         list_prefix.encode(), list_limit, list_delimiter.encode()
     ),
@@ -304,6 +311,27 @@ BULK_DELETE = register(Operation(
         meaning="Objects that one request deletes; fewer if so many are not free.",
     ),),
     set_key="bulk_count", logged=("POST MULTI_OBJECT_DELETE",),
+))
+#: The pages of a container's listing, to the end. Timing.items: as of LIST; Timing.pages.
+LIST_ALL = register(Operation(
+    12, "LIST_ALL", Effect.NONE, target=Target.CONTAINER, body=Body.ENTRIES, progress=FIRST_BYTE,
+    parameters=LIST.parameters, arguments=LIST.arguments, draw=LIST.draw,
+))
+#: As LIST_ALL, of the names that begin as that of an object does. Nothing removes the object
+#: meanwhile, so the listing must have it.
+LIST_RANDOM = register(Operation(
+    13, "LIST_RANDOM", Effect.NONE, body=Body.ENTRIES, progress=FIRST_BYTE,
+    parameters=(
+        Parameter(
+            "list_random_cut", 2, 0, 1024,
+            meaning="Characters to cut off the end of an object's name; the rest is the prefix.",
+        ),
+        *_LIST_PAGE,
+    ),
+    arguments=("cut", "limit", "delimiter"),
+    draw=lambda random, size, *, list_random_cut, list_limit, list_delimiter: (
+        list_random_cut, list_limit, list_delimiter.encode()
+    ),
 ))
 # fmt: on
 
@@ -337,7 +365,7 @@ def row_of(number: int, known: Mapping[int, Operation] = OPERATIONS) -> Operatio
 def moved_bytes(job: Job) -> int:
     """Bytes of an object that a job sends or receives, if it succeeds; below 0: not known."""
     row = row_of(job.operation)
-    if row.body is Body.NONE:
+    if not row.moves_content:
         return 0
     if "length" in row.arguments:
         return int(job.arguments[row.arguments.index("length")])

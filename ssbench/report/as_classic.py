@@ -240,7 +240,7 @@ def _counts(row: Row, most: int | None, *, throughput: bool) -> Iterator[str]:
         rates += f"  Throughput: {_number(row['moved_bytes_per_s'], 2, 1e6, ' MB/s')}"
     count = count_text(row)
     yield from (f"{_INDENT}{line}" for line in ([count, rates] if most else [f"{count}  {rates}"]))
-    if row.get("items"):
+    if row.get("items") or row.get("pages"):
         yield f"{_INDENT}{items_text(row)}"
 
 
@@ -256,7 +256,11 @@ def count_text(row: Row) -> str:
 
 def items_text(row: Row) -> str:
     """Entries listed and objects handled by an operation."""
-    return f"Items: {row['items']}  Average items per second: {_number(row['items_per_s'], 1)}"
+    text = f"Items: {row['items']}  Average items per second: {_number(row['items_per_s'], 1)}"
+    if row.get("pages"):
+        rate = _number(row["pages_per_s"], 1)
+        text += f"  Pages: {row['pages']}  Average pages per second: {rate}"
+    return text
 
 
 def _number(value: float | None, digits: int, divisor: float = 1, unit: str = "") -> str:
@@ -366,7 +370,7 @@ def _classic_figures(report: Report, row: Row, _most: int | None) -> Iterator[st
             nothing = "None" if zeros or found.worst_id is not None else ""
             worst = printable(found.worst_id or "") or nothing
             yield f"{_latency_line(title, found, percent, label)}{worst}"
-    if row.get("items"):
+    if row.get("items") or row.get("pages"):
         yield f"       {items_text(row)}"
     if report.legacy:
         return

@@ -39,6 +39,7 @@ WORD = Unit()  #: text, a flag, or a value that is shown as it is
 COUNT = Unit()
 RATE = Unit("operations/s", digits=1)
 ITEM_RATE = Unit("items/s", digits=1)
+PAGE_RATE = Unit("pages/s", digits=1)
 BYTES = Unit()  #: shown as "1.5 kB"
 THROUGHPUT = Unit("MB/s", 1e6, 2)  #: of bytes/s
 PERCENT = Unit("%", digits=2)

@@ -9,7 +9,7 @@ from statistics import fmean, pstdev
 from msgspec import structs
 
 from ssbench.core.model import UNKNOWN_SIZE, Phase, Profile, SizeClass, error_label
-from ssbench.core.operations import CRUD, Body, Operation, row_of
+from ssbench.core.operations import CRUD, Operation, row_of
 from ssbench.core.records import RunHeader
 from ssbench.core.stats.findings import arrivals, stage_missed, steady
 from ssbench.core.stats.histogram import Buckets
@@ -34,6 +34,7 @@ from ssbench.report.model import (
     COUNT,
     ITEM_RATE,
     LATENCY,
+    PAGE_RATE,
     PERCENT,
     RATE,
     SECONDS,
@@ -353,7 +354,7 @@ def _operation(stats: RunStats, operation: int | None, percents: Sequence[float]
     table = Table.of("size_classes", rows, by="size_class")
     figures = _tally(stats.total(operation), percents)
     those = stats.operations if operation is None else [operation]
-    receives = any(row_of(each, stats.run.operations).body is Body.RECEIVED for each in those)
+    receives = any(row_of(each, stats.run.operations).receives for each in those)
     return [
         *figures,
         fact("size_classes", table, WORD, "the same by size class"),
@@ -403,6 +404,12 @@ def _counts(counts: Counts) -> list[Fact]:
         facts += [
             fact("items", counts.items, COUNT, "entries listed and objects handled by successes"),
             fact("items_per_s", rate, ITEM_RATE, "per second, counted as requests_per_s"),
+        ]
+    if counts.has_pages:
+        rate = counts.throughput.pages_per_s
+        facts += [
+            fact("pages", counts.pages, COUNT, "of the whole listings among successes"),
+            fact("pages_per_s", rate, PAGE_RATE, "per second, counted as requests_per_s"),
         ]
     return facts
 

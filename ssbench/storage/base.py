@@ -12,17 +12,19 @@ server closed while it was idle is sent again over a new connection. The driver 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import pairwise
 from operator import lt, methodcaller
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
 
 from msgspec import Struct
 
 from ssbench.core import operations
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Job, Timing
+from ssbench.core.naming import Naming
 from ssbench.core.settings import Credentials
+from ssbench.core.text import printable
 
 #: ``action(job, deadline_ns)`` performs the job. The deadline is a perf_counter_ns time (0: none).
 #: Returns the Timing of the response, or raises StorageError and nothing else.
@@ -40,6 +42,8 @@ METHODS: Mapping[int, str] = {
     operations.HEAD: "_head",
     operations.POST: "_post",
     operations.LIST: "_list",
+    operations.LIST_ALL: "_list_all",
+    operations.LIST_RANDOM: "_list_all",
     operations.COPY: "_copy",
     operations.RANGE_READ: "_range_read",
     operations.BULK_DELETE: "_bulk_delete",
@@ -229,6 +233,74 @@ class StoreAdmin(OpenStore, Protocol):
 
         :raises StorageError: status 409 if the container isn't empty.
         """
+
+
+class Listed(NamedTuple):
+    """What a job's listing is of."""
+
+    container: str
+    prefix: str
+    limit: int  #: entries of a page
+    delimiter: str
+    wanted: str = ""  #: an entry that it must have; "": none is known
+
+
+def listed_of(job: Job, naming: Naming) -> Listed:
+    """What LIST, LIST_ALL and LIST_RANDOM list."""
+    first, limit, end = cast("tuple[bytes | int, int, bytes]", job.arguments)
+    delimiter = end.decode()
+    if isinstance(first, bytes):
+        return Listed(naming.containers[job.object], first.decode(), limit, delimiter)
+    name = naming.object(job.size_class, job.object)
+    prefix = name[: max(len(name) - first, 0)]
+    at = name.find(delimiter, len(prefix)) if delimiter else -1
+    wanted = name[: at + len(delimiter)] if at >= 0 else name
+    container = naming.container(job.size_class, job.object)
+    return Listed(container, prefix, limit, delimiter, wanted)
+
+
+class Page(NamedTuple):
+    """A page of a listing, which the operations LIST_ALL and LIST_RANDOM put together."""
+
+    timing: Timing
+    next: Hashable | None  #: where the next page begins; None: this was the last
+    has_wanted: bool = False  #: it has the entry that the listing must have
+
+
+def all_pages(page: Callable[[Any], Page], wanted: str) -> Timing:
+    """The outcome of a whole listing: first byte of its first page, last byte of its last.
+
+    :param page: fetches the page that begins at ``Page.next`` of the one before, or at None.
+    :param wanted: an entry that it must have; "": none.
+    :raises StorageError: of a page; PROTOCOL: the listing does not advance; STALE: it lacks the
+        entry.
+    """
+    first: Timing | None = None
+    items = pages = reconnects = 0
+    at, before, is_there = None, set[int](), not wanted
+    while True:
+        try:
+            timing, at, has_wanted = page(at)
+        except StorageError as error:
+            error.reconnects += reconnects
+            raise
+        first = first or timing
+        pages, items, reconnects = pages + 1, items + timing.items, reconnects + timing.reconnects
+        is_there = is_there or has_wanted
+        timing = timing._replace(
+            headers_ns=first.headers_ns, first_byte_ns=first.first_byte_ns, bytes_moved=0,
+            items=items, pages=pages, reconnects=reconnects,
+        )  # fmt: skip
+        if at is None:
+            break
+        if hash(at) in before:
+            what = f"a listing that does not advance behind page {pages}"
+            raise StorageError(ErrorKind.PROTOCOL, what, status=timing.status, timing=timing)
+        before.add(hash(at))
+    if is_there:
+        return timing
+    what = f"a listing without {printable(wanted)}, which is there"
+    raise StorageError(ErrorKind.STALE, what, status=timing.status, timing=timing)
 
 
 def order_fault(names: Sequence[Name], prefix: Name) -> str:

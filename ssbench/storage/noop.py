@@ -18,7 +18,7 @@ from ssbench.storage.base import (
 )
 
 #: The status that Swift would return, by the direction of the content.
-_STATUS = {Body.SENT: 201, Body.RECEIVED: 200, Body.NONE: 204}
+_STATUS = {Body.SENT: 201, Body.RECEIVED: 200, Body.ENTRIES: 200, Body.NONE: 204}
 
 
 class NoopStorage:

@@ -414,6 +414,7 @@ class UserPool:
             type(timing) is not Timing
             or timing.bytes_moved == job.size
             or job.operation not in RECEIVING
+            or not row_of(job.operation).moves_content
         ):
             return
         settings = self._settings = self._settings or StorageSettings.from_map(self._packed)
@@ -478,7 +479,7 @@ class UserPool:
             int(kind), attempts.unknown if kind else 0,
             timing.transaction_id if timing else b"", error.detail if error else "",
             timing.items if timing else 0, job.others, timing.statuses if timing else (), job.group,
-            start_ns - began_ns,
+            start_ns - began_ns, timing.pages if timing else 0,
         )  # fmt: skip
 
 

@@ -33,6 +33,7 @@ from ssbench.core.operations import (
     ENSURE,
     HEAD,
     LIST,
+    LIST_ALL,
     OPERATIONS,
     RANGE_READ,
     READ,
@@ -420,6 +421,59 @@ def test_a_listing_has_the_same_verdict_by_the_operation_and_by_the_admin(name: 
     for names in (("a", "a"), ("b", "a")):
         hot = listed(name, PAGES[name][0](*names), open_store)
         assert hot == (REFUSED if name != "webdav" or names == ("a", "a") else 2)
+
+
+#: Store -> a page behind which others follow, from the token of the next; and the end.
+FOLLOWED: dict[str, tuple[Callable[..., str], str]] = {
+    "swift": (lambda token, *names: "".join(f"{name}\n" for name in names), ""),
+    "s3": (
+        lambda token, *names: s3_page(*names).replace(
+            "</List",
+            f"<IsTruncated>true</IsTruncated><NextContinuationToken>{token}</NextContinuationToken>"
+            "</List",
+        ),
+        s3_page(),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOLLOWED)
+@pytest.mark.parametrize(
+    ("pages", "expected"),
+    [
+        ([("t1", "a", "b"), ("t2", "c")], "3 items, 3 pages"),
+        ([("t1", "a", "b"), ("t2", "b", "c")], "PROTOCOL"),  # one is there twice
+        ([("t1", "b"), ("t2", "a")], "PROTOCOL"),
+        ([("t1", "a"), ("t1", "a")], "PROTOCOL"),
+        ([("t1", "a"), ("t1", "b", "c", "d", "e")], "PROTOCOL"),
+    ],
+)  # fmt: skip
+def test_pages_of_a_whole_listing_follow_each_other(
+    name: str, pages: list[tuple[str, ...]], expected: str
+) -> None:
+    page, end = FOLLOWED[name]
+    texts = [*(page(*each) for each in pages), end]
+    server = answering(*(response(200, text, Content_Type="text/plain") for text in texts))
+    assert listed_all(name, server) == expected
+
+
+def test_a_listing_that_does_not_advance_is_an_error() -> None:
+    texts = [FOLLOWED["s3"][0]("t1"), FOLLOWED["s3"][0]("t2"), FOLLOWED["s3"][0]("t1")]
+    assert listed_all("s3", answering(*(response(200, text) for text in texts))) == "PROTOCOL"
+    text = s3_page("a").replace("</List", "<IsTruncated>true</IsTruncated></List")
+    assert listed_all("s3", answering(response(200, text))) == "PROTOCOL"
+
+
+def listed_all(name: str, script: Any) -> str:
+    own = {"bucket": "b"} if name == "s3" else {}
+    names = {"kind": "listed", "containers": ["c"], "packed_names": pack_names(["x"])}
+    with scripted_driver(name, script, own=own, names=names) as (driver, _):
+        asked = Job(1, LIST_ALL, 0, 0, 0, 0, arguments=(b"", 3, b""))
+        try:
+            timing = driver.actions[LIST_ALL](asked, 0)
+        except StorageError as error:
+            return error.kind.name
+        return f"{timing.items} items, {timing.pages} pages"
 
 
 # Connections ------------------------------------------------------------------------------------

@@ -30,6 +30,8 @@ from ssbench.core.operations import (
     ENSURE,
     HEAD,
     LIST,
+    LIST_ALL,
+    LIST_RANDOM,
     OPERATIONS,
     POST,
     RANGE_READ,
@@ -93,7 +95,7 @@ def on_memory() -> Iterator[Subject]:
     store = MemoryStore(bulk_delete_max=1000, tokens={"tk"})
     yield Subject(
         lambda **changes: MemoryStorage(store, settings(**{"token": "tk", **changes})),
-        lacks=[LIST, COPY, RANGE_READ, BULK_DELETE],
+        lacks=[LIST, LIST_ALL, LIST_RANDOM, COPY, RANGE_READ, BULK_DELETE],
         knows_content=False,
     )
 
@@ -178,7 +180,7 @@ def on_outside_driver() -> Iterator[Subject]:
         given = {"store": access.settings, "token": access.credentials.payload["token"]}
         yield Subject(
             lambda **changes: WholeDriver(settings(driver=DRIVER, **{**given, **changes})),
-            lacks=[LIST, COPY, RANGE_READ, BULK_DELETE],
+            lacks=[LIST, LIST_ALL, LIST_RANDOM, COPY, RANGE_READ, BULK_DELETE],
             knows_content=False,
         )
 
@@ -537,6 +539,48 @@ def test_list_counts_the_entries_of_one_page(subject: Subject, storage: Any) -> 
         assert 200 <= timing.status < 300
         assert timing.bytes_moved == 0
         assert timing.items == (count if subject.stateful else 0)
+
+
+def test_a_whole_listing_has_the_entries_of_all_pages(subject: Subject, storage: Any) -> None:
+    if LIST_ALL in subject.lacks:
+        return
+    for number in (0, 3, 6, 9, 12, 1):  # all but the last one are in the first container
+        storage.actions[CREATE](job(CREATE, number), 0)
+    folders = SIZES[0].name if subject.has_folders else ""
+    for limit, pages in ((2, 3), (5, 1), (1000, 1)):
+        for arguments, count in ((folders.encode(), 5), (b"no", 0)):
+            asked = Job(1, LIST_ALL, 0, 0, 0, 0, arguments=(arguments, limit, b""))
+            timing = storage.actions[LIST_ALL](asked, 0)
+            assert 200 <= timing.status < 300
+            assert timing.bytes_moved == 0
+            if subject.stateful:
+                assert timing.items == count
+                least = 1 if subject.has_folders or not count else pages
+                assert (
+                    least <= timing.pages <= least + 1
+                )  # Swift says by an empty page that it was the last
+                assert timing.headers_ns <= timing.first_byte_ns <= timing.last_byte_ns
+
+
+def test_the_names_that_begin_as_an_object_are_listed(subject: Subject, storage: Any) -> None:
+    if LIST_RANDOM in subject.lacks:
+        return
+    checking = subject.open(verify=True)
+    for number in (0, 3, 6, 9, 12, 1):
+        storage.actions[CREATE](job(CREATE, number), 0)
+    for number, cut, count in ((3, 1, 4), (3, 0, 1), (1, 2, 1), (12, 0, 1), (9, 10, 1)):
+        # Without the last ten characters of a name, its beginning is "tiny é".
+        delimiter = b"/" if cut == 10 and not subject.has_folders else b""
+        asked = job(LIST_RANDOM, number)._replace(arguments=(cut, 2, delimiter))
+        timing = checking.actions[LIST_RANDOM](asked, 0)
+        assert timing.bytes_moved == 0
+        assert timing.items == (count if subject.stateful else 0)
+    if subject.stateful:
+        asked = job(LIST_RANDOM, 15)._replace(arguments=(2, 2, b""))
+        with pytest.raises(StorageError) as caught:
+            checking.actions[LIST_RANDOM](asked, 0)
+        assert caught.value.kind is ErrorKind.STALE
+    checking.close()
 
 
 def test_list_of_a_missing_container_is_refused(subject: Subject, storage: Any) -> None:

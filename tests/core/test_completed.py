@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ssbench.core.completed import Completed, pack_completed, rows_of
 from ssbench.core.hiding import Secrets
 from ssbench.core.model import NONE_NS, RESULT_NUMBERS, UNCERTAIN_NS, Job, Result, Timing
-from ssbench.core.operations import OPERATIONS, READ, Body, Operation
+from ssbench.core.operations import OPERATIONS, READ, Operation
 from tests.fakes.batches import unpack_results
 
 ORIGIN_NS = 1000
@@ -40,14 +40,14 @@ def done(draw: st.DrawFn) -> Completed:
         moments[1] = -moments[1]
     numbers = [draw(NUMBER), 200, draw(IDS), draw(NUMBER), draw(NUMBER)]
     if draw(st.booleans()):
-        numbers += [draw(NUMBER), (200, 404)]
+        numbers += [draw(NUMBER), (200, 404), draw(NUMBER)]
     return job, start, Timing(*moments, *numbers)
 
 
 INTS = st.just(()) | st.lists(NUMBER, max_size=3).map(tuple)
 ROWS = st.tuples(
     *[st.integers(-(2**62), 2**62)] * RESULT_NUMBERS, IDS, st.text(max_size=9), NUMBER, INTS, INTS,
-    NUMBER, NUMBER,
+    NUMBER, NUMBER, NUMBER,
 )  # fmt: skip
 
 
@@ -75,7 +75,7 @@ def test_the_row_of_a_success(operation: Operation) -> None:
     (row,) = rows_of([(job, 1200, timing)], ORIGIN_NS)
     assert Result._make(row) == Result(
         number=7, operation=operation, size_class=2, object=41, due_ns=5, start_ns=200,
-        headers_ns=300, first_byte_ns=400 if operation.body is Body.RECEIVED else NONE_NS,
+        headers_ns=300, first_byte_ns=400 if operation.receives else NONE_NS,
         last_byte_ns=500, bytes_moved=100, retries=0, not_found_retries=0, rate_limited=0,
         reconnects=2, renewals=0, url=1, status=201, error=0, unknown=0,
         transaction_id=b"tx1", detail="",
@@ -105,7 +105,7 @@ def test_times_of_late_reads_are_uncertain() -> None:
     jobs = [Job(n, operation, 0, 0, 0, 0, 5) for n, operation in enumerate(OPERATIONS)]
     late = [(job, 1200, Timing(-1500, -1600, 1700, 100, 200)) for job in jobs]
     for row in map(Result._make, [*rows_of(late, ORIGIN_NS), *unpacked(late)]):
-        received = OPERATIONS[row.operation].body is Body.RECEIVED
+        received = OPERATIONS[row.operation].receives
         first_ns = UNCERTAIN_NS if received else NONE_NS
         assert (row.headers_ns, row.first_byte_ns, row.last_byte_ns) == (-2, first_ns, 500)
 

@@ -9,7 +9,7 @@ from ssbench.core.records import ResultBatch
 
 
 def test_a_batch_knows_its_length_and_its_columns_by_name() -> None:
-    rows = [(*range(n, n + RESULT_NUMBERS), b"tx", "why", 7, (n,), (), 0, n) for n in (0, 9)]
+    rows = [(*range(n, n + RESULT_NUMBERS), b"tx", "why", 7, (n,), (), 0, n, n) for n in (0, 9)]
     batch = ResultBatch.of_rows(Phase.RUN, 0, rows)
     assert batch.count == 2
     for index, name in enumerate(Result._fields):

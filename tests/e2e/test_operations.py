@@ -65,6 +65,27 @@ def test_the_canned_scenario_has_them_all(
     assert {row.name for row in ROWS} <= json.loads(compared.out)["operations"].keys()
 
 
+def test_whole_listings_count_their_pages(
+    commands: Commands, embedded_swift: EmbeddedSwift
+) -> None:
+    path = commands.scenario(
+        sizes=[{"name": "tiny", "size": 10}], initial_files={"tiny": 60}, container_count=2,
+        container_base="whole", crud_profile=None, list_limit=7,
+        operations={"list_all": 1, "list_random": 1, "delete": 0.2},
+    )  # fmt: skip
+    words = ["-c", 2, "-o", 60, "--verify", "--seed", 1, *login(embedded_swift)]
+    ended = commands.run("-f", path, *words).fine()
+    assert ended.counted()[:2] == (60, 0)
+    report = json.loads(commands.call("report-scenario", "-s", ended.results, "--json").fine().out)
+    for name, most in (("LIST_ALL", 30), ("LIST_RANDOM", 30)):
+        found = report["operations"][name]
+        assert 2 * found["count"] <= found["pages"] <= (most // 7 + 2) * found["count"]
+        assert 0 < found["items"] <= most * found["count"]
+        assert found["pages_per_s"] > 0
+        assert found["first_byte_latency"]["max_s"] <= found["last_byte_latency"]["max_s"]
+    assert "  Average pages per second: " in ended.out
+
+
 def test_a_lost_worker_leaves_nothing(commands: Commands, embedded_swift: EmbeddedSwift) -> None:
     path = commands.scenario(**KEYS, container_base="oplost", crud_profile=None)
     words = ["--verify", "-o", 150, "--think-time", 0.15, "--seed", 1, *login(embedded_swift)]

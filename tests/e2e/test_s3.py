@@ -27,8 +27,8 @@ from tests.servers.s3 import S3Server, SwiftS3, VersityGW
 
 SECRET = "Hv8-secret-key-of-the-s3-tests"
 OPERATIONS = {
-    "create": 4, "read": 4, "update": 1, "delete": 1, "head": 1, "post": 1, "list": 1, "copy": 1,
-    "range_read": 1, "bulk_delete": 1,
+    "create": 4, "read": 4, "update": 1, "delete": 1, "head": 1, "post": 1, "list": 1,
+    "list_all": 1, "list_random": 1, "copy": 1, "range_read": 1, "bulk_delete": 1,
 }  # fmt: skip
 
 

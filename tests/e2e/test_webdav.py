@@ -23,7 +23,8 @@ OPERATIONS = {
 }  # fmt: skip
 #: What not every server can do: nginx has no PROPPATCH, and wsgidav answers 500 to a PROPFIND while
 #: an object of the folder is deleted.
-MORE = {Apache: {"list": 1, "post": 1}, Nginx: {"list": 1}, WsgiDav: {"post": 1}}
+LISTINGS = {"list": 1, "list_all": 1, "list_random": 1}
+MORE = {Apache: {**LISTINGS, "post": 1}, Nginx: LISTINGS, WsgiDav: {"post": 1}}
 SIZES = [{"name": "tiny", "size_min": 1000, "size_max": 1000}]
 apache = pytest.mark.program("apache2")
 nginx = pytest.mark.program("nginx-dav-ext")
@@ -60,13 +61,13 @@ def test_a_run_on_each_server_is_verified_cleaned_and_shows_no_secret(
 ) -> None:
     with server:
         operations = {**OPERATIONS, **MORE[type(server)]}
-        path = scenario(commands, operations=operations, operation_count=60)
+        path = scenario(commands, operations=operations, operation_count=90)
         given = {"environment": server.environment}
         words = ["-f", path, "--verify", *server.options]
         started = commands.start_run("-v", *words, **given, program=True)
         with Watcher(started) as watcher:
             ended = started.wait().fine()
-        assert ended.counted()[:2] == (60, 0)
+        assert ended.counted()[:2] == (90, 0)
         assert len(workers_of(ended.results)) == 2
         assert {name for name, count in finished(ended.stats).items() if count} == {
             name.upper() for name in operations

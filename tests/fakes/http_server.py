@@ -218,13 +218,14 @@ class _Handler(BaseHTTPRequestHandler):
             self.reply(404)
         else:
             objects = sorted(there.objects.items())
-            prefix = query.get("prefix", "")
-            rows = [
-                {"name": name, "bytes": len(found.body)}
-                for name, found in objects
-                if name.startswith(prefix)
-            ]
-            page = _page(rows, query)
+            prefix, end = query.get("prefix", ""), query.get("delimiter", "")
+            rows = {}
+            for each, found in objects:
+                at = each.find(end, len(prefix)) if end else -1
+                entry = each[: at + len(end)] if at >= 0 else each
+                if each.startswith(prefix):
+                    rows[entry] = {"name": entry, "bytes": len(found.body)}
+            page = _page([*rows.values()], query)
             if query.get("format") == "plain":
                 lines = "".join(row["name"] + "\n" for row in page).encode()
                 self.reply(200 if lines else 204, lines, Content_Type="text/plain; charset=utf-8")

@@ -128,13 +128,14 @@ def _within(columns: Sequence[Any], count: int, bounds: Iterable[tuple[int, int]
 
 
 def _optional_within(count: int, columns: Sequence[Any], latest_ns: int) -> bool:
-    items, others, statuses, groups, renewed_ns = columns
+    items, others, statuses, groups, renewed_ns, pages = columns
     return (
         _all_between(unpack_column(items, count), _MAX_ITEMS)
         and _all_between(chain.from_iterable(unpack_ints(others, count)), _MAX_OBJECT)
         and _all_between(chain.from_iterable(unpack_ints(statuses, count)), _MAX_STATUS)
         and _all_between(unpack_column(groups, count), _MAX_COUNT)
         and _all_between(unpack_column(renewed_ns, count), latest_ns)
+        and _all_between(unpack_column(pages, count), _MAX_ITEMS)
     )
 
 

@@ -46,7 +46,7 @@ _COLUMNS = (
     "operation", "size_class", "error", "status", "due_ns", "start_ns", "headers_ns",
     "first_byte_ns", "last_byte_ns", "bytes_moved", "retries", "not_found_retries", "rate_limited",
     "reconnects", "renewals", "items", "url",
-    "renewed_ns",
+    "renewed_ns", "pages",
 )  # fmt: skip
 _AT_A_TIME = 256  #: batches; what many more unpack to would leave the processor's cache
 _READ = frozenset([*_COLUMNS, "transaction_id", "detail"])
@@ -430,7 +430,12 @@ class PhaseResults:
     @cached_property
     def has_items(self) -> bool:
         """Whether any row lists entries, or handles several objects."""
-        return bool(self.column("items").any())
+        return bool(self.column("items").any()) or self.has_pages
+
+    @cached_property
+    def has_pages(self) -> bool:
+        """Whether any row is a whole listing."""
+        return bool(self.column("pages").any())
 
     @cached_property
     def times_ns(self) -> Ints:
@@ -682,6 +687,11 @@ class ResultGroup:
     def items(self) -> Ints | None:
         """Entries listed, or objects handled, of each row; None if no row has any."""
         return self.column("items") if self._results.has_items else None
+
+    @cached_property
+    def pages(self) -> Ints | None:
+        """Pages of each row's listing; None if no row has any."""
+        return self.column("pages") if self._results.has_pages else None
 
     @cached_property
     def bytes_moved(self) -> int:

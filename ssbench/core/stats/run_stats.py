@@ -359,7 +359,8 @@ class RunStats:
         """The sum over the groups; None: all. Read-only."""
         total = self._tallies.total(operation, size_class, stage)
         total.has_bytes = self._knows_bytes(operation)
-        total.has_items = self._tallies.total().items > 0
+        whole = self._tallies.total()
+        total.has_items, total.has_pages = whole.items > 0, whole.pages > 0
         self._set_times(total, stage)
         return total
 

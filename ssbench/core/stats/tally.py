@@ -22,7 +22,7 @@ COUNTERS = ("retries", "not_found_retries", "rate_limited", "reconnects", "renew
 #: Attributes of Counts that add up.
 _SUMS = (
     "count", "errors", "bytes_moved", "failed_bytes", "items", "shares", "byte_shares",
-    "item_shares", *COUNTERS,
+    "item_shares", "pages", "page_shares", *COUNTERS,
 )  # fmt: skip
 #: Columns of durations that get a histogram.
 LATENCIES = ("headers", "first_byte", "last_byte")
@@ -50,6 +50,7 @@ class Throughput(NamedTuple):
     moved_bytes: float
     seconds: float | None  #: None without a result, or if it is 0
     items: float = 0  #: entries listed, or objects handled
+    pages: float = 0  #: of whole listings
 
     @property
     def rate_per_s(self) -> float | None:
@@ -65,6 +66,11 @@ class Throughput(NamedTuple):
     def items_per_s(self) -> float | None:
         """Items a second; None for no time."""
         return self.items / self.seconds if self.seconds else None
+
+    @property
+    def pages_per_s(self) -> float | None:
+        """Pages a second; None for no time."""
+        return self.pages / self.seconds if self.seconds else None
 
 
 class Latency(Struct):
@@ -119,13 +125,16 @@ class Counts(Struct):
     failed_bytes: int = 0  #: by failed operations
     items: int = 0  #: entries that successes listed, or objects that they handled
     has_bytes: bool = True  #: False if the bytes are not known, or there was no store
+    pages: int = 0  #: of the whole listings among the successes
     has_items: bool = False  #: True if any operation of the run has items
+    has_pages: bool = False  #: the same of pages
     first_start_ns: int | None = None
     last_end_ns: int | None = None
     left_out_ns: int = 0  #: excluded time in between: warm-ups of later stages
     shares: int = 0  #: of successes in the window of the rates, in units of 1 / SHARE
     byte_shares: int = 0  #: of the bytes that they moved, in the same units
     item_shares: int = 0  #: of their items, in the same units
+    page_shares: int = 0  #: of their pages, in the same units
     #: Length of that window in ns; None: rates are over ``seconds``. Set on sums of a run's
     #: tallies, and not merged.
     window_ns: int | None = None
@@ -147,6 +156,8 @@ class Counts(Struct):
             self.bytes_moved += group.bytes_moved
             if group.items is not None:
                 self.items += exact_sum(group.items)
+            if group.pages is not None:
+                self.pages += exact_sum(group.pages)
         for name in COUNTERS:
             column = group.column(name)
             if column.any():
@@ -155,11 +166,12 @@ class Counts(Struct):
             first_ns, last_ns = int(group.column("start_ns").min()), int(group.ends_ns.max())
             self.span(origin_ns + first_ns, origin_ns + last_ns)
 
-    def add_shares(self, operations: int, moved_bytes: int, items: int = 0) -> None:
+    def add_shares(self, operations: int, moved_bytes: int, items: int = 0, pages: int = 0) -> None:
         """Add what successes count for in the window of the rates, in units of 1 / SHARE."""
         self.shares += operations
         self.byte_shares += moved_bytes
         self.item_shares += items
+        self.page_shares += pages
 
     def span(self, first_start_ns: int, last_end_ns: int) -> None:
         """Widen the time spanned."""
@@ -192,7 +204,7 @@ class Counts(Struct):
     @property
     def over_span(self) -> Throughput:
         """Successes over ``seconds``, including those after the load's end."""
-        return Throughput(self.count, self.bytes_moved, self.seconds, self.items)
+        return Throughput(self.count, self.bytes_moved, self.seconds, self.items, self.pages)
 
     @property
     def throughput(self) -> Throughput:
@@ -200,9 +212,9 @@ class Counts(Struct):
         if self.window_ns is None:
             return self.over_span
         seconds = self.window_ns / 1e9 if self.window_ns > 0 else None
-        shares = (self.shares, self.byte_shares, self.item_shares)
-        operations, moved_bytes, items = (share / SHARE for share in shares)
-        return Throughput(operations, moved_bytes, seconds, items)
+        shares = (self.shares, self.byte_shares, self.item_shares, self.page_shares)
+        operations, moved_bytes, items, pages = (share / SHARE for share in shares)
+        return Throughput(operations, moved_bytes, seconds, items, pages)
 
     @property
     def rate_per_s(self) -> float | None:

@@ -265,7 +265,7 @@ class Windows:
 
     def shares(self, group: ResultGroup) -> Iterator[tuple[int, list[int]]]:
         """(stage, [operations, bytes]) of successes in the window of its rate, in units of
-        1 / SHARE; [operations, bytes, items] if results have items.
+        1 / SHARE; then items and pages, if results have them.
 
         Rows that arrive before an edge is known ended before it. Rows that cross more edges than
         the budget has time for count where they began.
@@ -276,6 +276,8 @@ class Windows:
         weights = [group.column("bytes_moved")]
         if group.items is not None:
             weights.append(group.items)
+        if group.pages is not None:
+            weights.append(group.pages)
         given = [0] * (1 + len(weights))
         for edge_ns in cuts.edges[at + 1 : last + 1]:
             crossing = int(np.count_nonzero((lows < edge_ns) & (highs > edge_ns)))

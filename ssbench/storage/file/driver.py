@@ -16,7 +16,7 @@ import os
 import stat
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
-from itertools import count
+from itertools import count, islice
 from secrets import token_hex
 from time import perf_counter_ns
 from typing import cast
@@ -29,7 +29,7 @@ from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Job, Timing
 from ssbench.core.naming import naming_of
 from ssbench.core.settings import StorageSettings
-from ssbench.storage.base import METHODS, Action
+from ssbench.storage.base import METHODS, Action, Listed, Page, all_pages, listed_of
 from ssbench.storage.directory import DirectorySource, file_contents
 from ssbench.storage.file.login import FileClient
 from ssbench.storage.filetree import (
@@ -90,6 +90,7 @@ class FileStorage(FileClient):
         self._new_prefix, self._new_number = f".ssbench-{token_hex(4)}-", count()
         self._closed = False
         methods = {**METHODS}
+        self._verifies = settings.verify
         if settings.verify:
             methods[ops.READ] = methods[ops.RANGE_READ] = "_read_verified"
         self.actions: Mapping[int, Action] = {
@@ -352,19 +353,32 @@ class FileStorage(FileClient):
         return timing
 
     def _list(self, job: Job, deadline_ns: int) -> Timing:
-        container = self._naming.containers[job.object]
-        begin, limit, separator = cast("tuple[bytes, int, bytes]", job.arguments)
-        prefix, delimiter = os.fsdecode(begin), os.fsdecode(separator)
-        items, group = 0, ""
-        for found in self._tree.files(container, prefix=prefix):
+        listed = listed_of(job, self._naming)
+        items = sum(1 for _ in islice(self._entries(listed), listed.limit))
+        return _now(200)._replace(items=items)
+
+    def _list_all(self, job: Job, deadline_ns: int) -> Timing:
+        """One pass over all entries, in pages of ``list_limit``."""
+        listed = listed_of(job, self._naming)
+        entries = self._entries(listed)
+
+        def page(number: int | None) -> Page:
+            names = [*islice(entries, listed.limit)]
+            timing = _now(200)._replace(items=len(names))
+            self._check_time(job, deadline_ns)
+            is_last = len(names) < listed.limit
+            return Page(timing, None if is_last else (number or 0) + 1, listed.wanted in names)
+
+        return all_pages(page, listed.wanted if self._verifies else "")
+
+    def _entries(self, listed: Listed) -> Iterator[str]:
+        prefix, delimiter, group = listed.prefix, listed.delimiter, ""
+        for found in self._tree.files(listed.container, prefix=prefix):
             if group and found.name.startswith(group):
                 continue
             at = found.name.find(delimiter, len(prefix)) if delimiter else -1
             group = found.name[: at + len(delimiter)] if at >= 0 else ""
-            items += 1
-            if items == limit:
-                break
-        return _now(200)._replace(items=items)
+            yield group or found.name
 
     # What operations share
 

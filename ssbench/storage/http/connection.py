@@ -228,7 +228,8 @@ class Connection:
             raise self._failure(error, len(head), upload.size if upload else 0) from error
         if upload is None:
             moved = length
-        return _timing(Timing, (now, first, last, moved, status, identifier, self._url, 0, 0, ()))
+        fields = now, first, last, moved, status, identifier, self._url, 0, 0, (), 0
+        return _timing(Timing, fields)
 
     def abort(self, kind: ErrorKind, why: str) -> None:
         """Fail the request in flight with this error, and shut the connection down."""

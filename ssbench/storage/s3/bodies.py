@@ -169,6 +169,14 @@ def _shown(text: str) -> str:
     return printable(text)[:_SHOWN]
 
 
+class NextPage(NamedTuple):
+    """Where the next page of a listing begins."""
+
+    token: str
+    key: str = ""  #: the last object so far
+    folder: str = ""  #: the last common prefix so far
+
+
 class ItemCounter(StreamingCollector):
     """Counts the entries of a listing as it arrives, without marks, and keeps no more than their
     names. It parses none of them: 1,000 would cost a hundred times the request. Buffers one entry.
@@ -176,11 +184,19 @@ class ItemCounter(StreamingCollector):
     :param prefix: with which the names were requested to begin.
     :param before: what comes before the name of a mark: the container, where it is a prefix.
     :param limit: the number of entries that were requested.
+    :param at: where the page begins; None: it is the first.
+    :param wanted: an entry to look for; "": none.
     """
 
-    def __init__(self, prefix: str, before: str, limit: int) -> None:
+    def __init__(
+        self, prefix: str, before: str, limit: int, at: NextPage | None = None, wanted: str = ""
+    ) -> None:
         super().__init__()
         self.items = 0
+        self.has_wanted = False
+        self._at, self._wanted = at or NextPage(""), wanted
+        self._is_truncated = False
+        self._token = b""  #: of the next page
         self._prefix, self._mark, self._limit = prefix, before + MARK, limit
         self._tags: _Tags | None = None  #: None: the root is still to come
         self._is_quoted = False
@@ -202,6 +218,9 @@ class ItemCounter(StreamingCollector):
         end = max(ends, default=0)
         whole, self._rest = text[:end], text[end:]
         self._is_quoted = self._is_quoted or tags.quoted in whole or tags.quoted in self._rest
+        self._is_truncated = self._is_truncated or tags.truncated in text
+        if not self._token and (token := tags.token.search(text)):
+            self._token = token[1]
         keys, folders = tags.key.findall(whole), tags.folder.findall(whole)
         if (len(keys), len(folders)) != tuple(map(whole.count, tags.ends)):
             self._wrong = "an entry without a name"
@@ -225,15 +244,28 @@ class ItemCounter(StreamingCollector):
         if self._mark in keys:
             keys.remove(self._mark)
             self.items -= 1
+        folders, at = self._names(self._folders), self._at
         if self.items > self._limit:
             wrong = f"{self.items} entries, where {self._limit} were requested"
         else:
-            wrong = wrong or order_fault(keys, self._prefix)
-            wrong = wrong or order_fault(self._names(self._folders), self._prefix)
+            wrong = wrong or order_fault([at.key, *keys] if at.key else keys, self._prefix)
+            names = [at.folder, *folders] if at.folder else folders
+            wrong = wrong or order_fault(names, self._prefix)
         if wrong:
             raise StorageError(
                 ErrorKind.PROTOCOL, f"a listing of {wrong}", status=timing.status, timing=timing
             )
+
+        self._at = NextPage("", keys[-1] if keys else at.key, folders[-1] if folders else at.folder)
+        self.has_wanted = self._wanted != "" and (self._wanted in keys or self._wanted in folders)
+
+    def next_page(self) -> NextPage | None:
+        """Where the next page begins, of a page that was checked; None: it was the last.
+
+        Without a token, that is the first page again, which all_pages takes for an error.
+        """
+        token = unescape(self._token.decode("utf-8", "replace"))
+        return self._at._replace(token=token) if self._is_truncated else None
 
     def _names(self, found: list[bytes]) -> list[str]:
         text = unescape(b"<".join(found).decode("utf-8", "replace"))
@@ -249,6 +281,8 @@ class _Tags(NamedTuple):
     folder: re.Pattern[bytes]
     quoted: bytes  #: says that names are quoted
     end: bytes  #: of the document
+    truncated: bytes  #: says that another page follows
+    token: re.Pattern[bytes]  #: of that page
 
 
 @lru_cache(maxsize=8)
@@ -260,6 +294,8 @@ def _tags_of(prefix: bytes) -> _Tags:
         re.compile(rb"<%bCommonPrefixes>\s*<%bPrefix>([^<]*)</%bPrefix>" % (p, p, p)),
         b"<%bEncodingType>url<" % prefix,
         b"</%bListBucketResult>" % prefix,
+        b"<%bIsTruncated>true<" % prefix,
+        re.compile(rb"<%bNextContinuationToken>([^<]+)<" % p),
     )
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import partial
 from time import perf_counter_ns
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote
 
 from msgspec.structs import replace
@@ -24,7 +24,7 @@ from ssbench.core.model import ErrorKind, Job, LargeObject, Timing
 from ssbench.core.naming import naming_of
 from ssbench.core.settings import StorageSettings
 from ssbench.core.text import plural, printable
-from ssbench.storage.base import Action, OpenUpload
+from ssbench.storage.base import Action, Listed, OpenUpload, Page, all_pages, listed_of
 from ssbench.storage.http.connection import Upload
 from ssbench.storage.http.pool import UnsignedRequest
 from ssbench.storage.http.response import HEAD_ONLY, Collector, HeaderCollector
@@ -42,6 +42,7 @@ from ssbench.storage.s3.bodies import (
     SEGMENTS,
     VERSION,
     ItemCounter,
+    NextPage,
     Xml,
     complete_request,
     listing_query,
@@ -220,19 +221,30 @@ class S3Storage(S3Client, HttpStorage):
         return self._copy_to(job.object, job, deadline_ns, more)[0]
 
     def _list(self, job: Job, deadline_ns: int) -> Timing:
-        arguments: tuple[Any, ...] = job.arguments
-        prefix, limit, delimiter = arguments
+        return self._page(listed_of(job, self._bodies.naming), deadline_ns).timing
+
+    def _list_all(self, job: Job, deadline_ns: int) -> Timing:
+        listed = listed_of(job, self._bodies.naming)
+        if not self._settings.verify:
+            listed = listed._replace(wanted="")
+        return all_pages(partial(self._page, listed, deadline_ns), listed.wanted)
+
+    def _page(self, listed: Listed, deadline_ns: int, at: NextPage | None = None) -> Page:
         url = self.any_url()
-        place = self._places[url][self._bodies.naming.containers[job.object]]
-        begin = place.prefix + prefix.decode()
-        query = listing_query(begin, limit, delimiter=delimiter.decode())
-        counter = ItemCounter(begin, place.prefix, limit)
+        place = self._places[url][listed.container]
+        begin = place.prefix + listed.prefix
+        query = listing_query(
+            begin, listed.limit, token=at.token if at else "", delimiter=listed.delimiter
+        )
+        wanted = place.prefix + listed.wanted if listed.wanted else ""
+        counter = ItemCounter(begin, place.prefix, listed.limit, at, wanted)
         timing = self.request(
             "GET", place, place.bucket_path, query, "", counter, deadline_ns=deadline_ns, url=url
         )
         timing = timing._replace(bytes_moved=0)
         counter.check(timing)
-        return timing._replace(items=counter.items)
+        timing = timing._replace(items=counter.items)
+        return Page(timing, counter.next_page(), counter.has_wanted)
 
     def _copy(self, job: Job, deadline_ns: int) -> Timing:
         timing, headers = self._copy_to(job.others[0], job, deadline_ns)

@@ -103,14 +103,17 @@ class NameCounter(StreamingCollector):
 
     :param prefix: with which all entries begin.
     :param limit: the number of entries that were requested.
+    :param after: the last entry of the page before; b"": this is the first.
+    :param wanted: an entry to look for.
     """
 
-    def __init__(self, prefix: bytes, limit: int) -> None:
+    def __init__(self, prefix: bytes, limit: int, after: bytes = b"", wanted: bytes = b"") -> None:
         super().__init__()
         self.count = 0
-        self._prefix, self._limit = prefix, limit
+        self.has_wanted = False
+        self.last = after  #: the last name so far
+        self._prefix, self._limit, self._wanted = prefix, limit, wanted
         self._line = b""  #: the start of a line whose end is still to come
-        self._last = b""  #: the last name so far
         self._wrong = ""
 
     def feed(self, data: memoryview) -> None:
@@ -120,9 +123,10 @@ class NameCounter(StreamingCollector):
             return
         names = (self._line + lines).split(b"\n")
         if not self._wrong:
-            self._wrong = order_fault([self._last, *names] if self.count else names, self._prefix)
+            self._wrong = order_fault([self.last, *names] if self.last else names, self._prefix)
+        self.has_wanted = self.has_wanted or (self._wanted != b"" and self._wanted in names)
         self.count += len(names)
-        self._last = names[-1]
+        self.last = names[-1]
         self._line = rest[: _LINE_MAX + 1]
 
     def check(self, timing: Timing) -> None:

@@ -13,7 +13,6 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import Any
 from urllib.parse import quote
 
 from ssbench.core import operations
@@ -30,7 +29,7 @@ from ssbench.core.naming import (
 )
 from ssbench.core.settings import StorageSettings
 from ssbench.core.text import printable
-from ssbench.storage.base import Action, out_of_order
+from ssbench.storage.base import Action, Listed, Page, all_pages, listed_of, out_of_order
 from ssbench.storage.http.connection import Upload
 from ssbench.storage.http.response import HEAD_ONLY, Collector
 from ssbench.storage.http.store import (
@@ -123,17 +122,27 @@ class SwiftStorage(SwiftClient, HttpStorage):
         return timing._replace(bytes_moved=0)
 
     def _list(self, job: Job, deadline_ns: int) -> Timing:
-        arguments: tuple[Any, ...] = job.arguments
-        prefix, limit, delimiter = arguments
-        names = NameCounter(prefix, limit)
-        query = f"?format=plain&limit={limit}"
-        query += f"&prefix={quote(prefix, safe='')}" if prefix else ""
-        query += f"&delimiter={quote(delimiter, safe='')}" if delimiter else ""
-        path = self._paths.containers[job.object] + query
-        timing = self.request("GET", path, names, deadline_ns)
+        return self._page(listed_of(job, self._bodies.naming), deadline_ns).timing
+
+    def _list_all(self, job: Job, deadline_ns: int) -> Timing:
+        """To the first empty page: a short one may be followed by another (sharded listings)."""
+        listed = listed_of(job, self._bodies.naming)
+        if not self._settings.verify:
+            listed = listed._replace(wanted="")
+        return all_pages(partial(self._page, listed, deadline_ns), listed.wanted)
+
+    def _page(self, listed: Listed, deadline_ns: int, after: bytes | None = None) -> Page:
+        names = NameCounter(
+            listed.prefix.encode(), listed.limit, after or b"", listed.wanted.encode()
+        )
+        query = f"{_quoted(listed.container)}?format=plain&limit={listed.limit}"
+        query += f"&prefix={_quoted(listed.prefix)}" if listed.prefix else ""
+        query += f"&delimiter={_quoted(listed.delimiter)}" if listed.delimiter else ""
+        query += f"&marker={_quoted(after)}" if after else ""
+        timing = self.request("GET", query, names, deadline_ns)
         timing = timing._replace(bytes_moved=0, items=names.count)
         names.check(timing)
-        return timing
+        return Page(timing, names.last if names.count else None, names.has_wanted)
 
     def _copy(self, job: Job, deadline_ns: int) -> Timing:
         """Copy on the server. Metadata is that of an upload: nothing of the source's is kept."""
