@@ -7,6 +7,7 @@ import os
 import shlex
 from collections.abc import Sequence
 from contextlib import closing
+from math import isfinite
 from typing import NoReturn
 
 from ssbench import report, runner
@@ -90,9 +91,12 @@ def _report(
     if ns.precision is not None and not runs.ended and not runs.is_precise():
         needed = runs.pairs_for_precision()
         pairs = f"about {needed} pairs (--repeat)" if needed else "many more pairs (--repeat)"
+        half = 100 * runs.half_width()
+        shown = f"{half:,.0f}" if half >= 100 else f"{half:.3g}"
+        known = f"known to {shown} %, not to" if isfinite(half) else "not known to"
         tell(
-            f"WARNING: the difference is known to {100 * runs.half_width():.3g} %, not to "
-            f"{ns.precision:g} %: {pairs}, or longer runs, are needed"
+            f"WARNING: the difference is {known} {ns.precision:g} %: {pairs}, or longer runs, "
+            "are needed"
         )
     return found
 

@@ -389,7 +389,7 @@ def change_text(ratio: float | None, *, factor: bool | None = None) -> str:
     if ratio is None:
         return "N/A"
     if ratio >= MANY_TIMES if factor is None else factor:
-        return f"x {ratio:,.1f}"
+        return f"x {ratio:,.1f}" if ratio >= 1 else f"x {ratio:.2g}"
     return f"{round(ratio - 1, 3) + 0.0:+.1%}"  # -0.0 + 0.0 is 0.0
 
 

@@ -173,6 +173,13 @@ def _sides(rates: Sequence[int]) -> tuple[list[int], list[int]]:
     return [a for a, _ in pairs], [b for _, b in pairs]
 
 
+def test_what_one_pair_does_not_tell_is_not_said_as_a_number(
+    recorded: Callable[..., Said],
+) -> None:
+    found = recorded(STEADY, "--precision", "1%", "--repeat", 1, "-q")
+    assert "WARNING: the difference is not known to 1 %: many more pairs" in found.last
+
+
 def test_pairs_end_at_their_number_where_the_precision_is_not_reached(
     recorded: Callable[..., Said],
 ) -> None:

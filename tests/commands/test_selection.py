@@ -144,13 +144,15 @@ def test_a_part_of_a_run_of_so_many_operations_has_a_window(tmp_path: Path) -> N
     made = runs.lasting(20, 20, **changes)
     path = stat_file(tmp_path / "run.gz", [*made[:-1], runs.footer(sent=400)])
     assert ssbench.read(path).rate_basis.value == "completed"
+    part = ssbench.read(path, to_s=5.0, operations=["get"])
+    assert part.chosen.text == "0 s to 5 s of the load, operation READ"
     part = ssbench.read(path, to_s=5.0)
     assert (part.rate_basis.value, part.total().throughput.seconds) == ("share", 5.0)
 
 
 def test_every_format_says_that_it_is_a_part(whole: Path, shell: Shell) -> None:
-    part = ("--from", "4", "--operation", "READ")
-    said = "4 s to its end of the load, operation READ"
+    part = ("--from", "4", "--operation", "get")
+    said = "4 s to the end of the load, operation READ"
     page = shell.folder / "page.html"
     found = shell("report-scenario", whole, *part, "--html", page, "--html-assets", shell.folder)
     assert f"PART: {said}." in found.out
@@ -197,7 +199,7 @@ _HAS = "the run has no results of such"
         ("--size-class big", f'--size-class "big": {_HAS} a size class; it has: tiny, large'),
         ("--worker gamma", f'--worker "gamma": {_HAS} a worker; it has: alpha, beta'),
         ("--endpoint x", f'--endpoint "x": {_HAS} an endpoint; it has: {URLS[0]}, {URLS[1]}'),
-        ("--from 60s", "part: 60 s to its end of the load; its load lasted 20.0 s"),
+        ("--from 60s", "part: 60 s to the end of the load; its load lasted 20.0 s"),
         ("--from 5 --to 5", "--to 5 s is not after --from 5 s"),
         (
             "--to 5 --threshold lost==0",

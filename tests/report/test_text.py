@@ -92,6 +92,14 @@ def test_a_change_is_a_per_cent_or_a_factor(ratio: float | None, text: str) -> N
 
 
 @pytest.mark.parametrize(
+    ("ratio", "text"),
+    [(2_348.31, "x 2,348.3"), (1, "x 1.0"), (0.704, "x 0.7"), (0.0031, "x 0.0031")],
+)
+def test_a_factor_is_never_rounded_to_nothing(ratio: float, text: str) -> None:
+    assert change_text(ratio, factor=True) == text
+
+
+@pytest.mark.parametrize(
     ("count", "sparse"),
     [(37, ["95", "99", "99.9"]), (999, ["99", "99.9"]), (1000, ["99.9"]), (10_000, [])],
 )

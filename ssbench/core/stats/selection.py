@@ -8,13 +8,21 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from ssbench.core import units
 from ssbench.core.errors import UsageError
+from ssbench.core.operations import operation_named
 from ssbench.core.option import of_field, options_of_fields
 from ssbench.core.text import printable
 
 PART = "part of the run"
+
+
+def _operation(text: str) -> str:
+    """As reports show it; one of a driver's own as it was given."""
+    found = operation_named(text)
+    return found.name if found else text
 
 
 class Selection(Struct, frozen=True):
@@ -103,6 +111,10 @@ class Selection(Struct, frozen=True):
         ),
     ] = ()
 
+    def __post_init__(self) -> None:
+        named = tuple(map(_operation, self.operation_names))
+        force_setattr(self, "operation_names", named)
+
     def check(self) -> None:
         """:raises UsageError: the times exclude each other."""
         if self.to_s is not None and (self.from_s or 0) >= self.to_s:
@@ -123,7 +135,7 @@ class Selection(Struct, frozen=True):
         """``60 s to 300 s of the load, READ, worker bench-02``; "" for the whole run."""
         parts = []
         if self.in_time:
-            until = "its end" if self.to_s is None else f"{self.to_s:g} s"
+            until = "the end" if self.to_s is None else f"{self.to_s:g} s"
             parts.append(f"{self.from_s or 0:g} s to {until} of the load")
         if self.warmup_s is not None:
             parts.append(f"warm-up {self.warmup_s:g} s")
