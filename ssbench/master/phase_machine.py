@@ -237,14 +237,14 @@ class PhaseMachine:
 
     def _advance(self, now_ns: int) -> None:
         """Go on to the next stage, or stop, when it is time."""
-        ending = self._abort or self._why_stop(now_ns)
-        if ending is not None:
-            self._stop(ending, now_ns)
-        elif self.schedule.advance(now_ns):
+        while self.schedule.advance(now_ns):  # on a busy host it may be time for several
             users = self.schedule.stage.users
             if users is not None and users != self._workers.users:
                 self._workers.allocate_users(users)
             self._mark("stage", self.schedule.began_ns)
+        ending = self._abort or self._why_stop(now_ns)
+        if ending is not None:
+            self._stop(ending, now_ns)
         else:
             self._count_users(now_ns)
             end_ns = None if self._end_marked else self._due_until_ns(now_ns)

@@ -78,8 +78,9 @@ def test_stages_have_their_own_users_and_rates(commands: Commands) -> None:
         sum(low <= due - zero < high for due, _, _ in rows)
         for low, high in ((0, SECOND), (SECOND, 2 * SECOND), (2 * SECOND, 3 * SECOND))
     ]
+    assert all(count <= due for count, due in zip(counts, (50, 300, 10), strict=True))
+    # A host that is held up at the end of the load starts fewer.
     assert sum(counts) + ended.stats.run.late == 50 + 300 + 10
-    assert counts[:2] == [50, 300]
 
 
 def test_users_come_and_go_with_the_stages(commands: Commands) -> None:

@@ -193,6 +193,20 @@ def test_stages_follow_each_other_each_with_its_users() -> None:
     assert [mark[0] for mark in here.marks()] == pytest.approx([0, 1, 2, 2.5], abs=0.01)
 
 
+def test_each_stage_is_marked_when_the_master_was_held_up_for_longer() -> None:
+    here = Scene(10**6, Stage(1.0, 2), Stage(0.5, 3), Stage(0.5, 4))
+
+    def held_up() -> None:
+        if here.now_ns < here.workers.start_ns + SECOND_NS // 2:
+            here.now_ns += 10 * SECOND_NS
+
+    here.then = held_up
+    assert here.end() == ("complete", "")
+    assert here.marks() == [
+        (0.0, "stage", 0), (1.0, "stage", 1), (1.5, "stage", 2), (2.0, "end", 2),
+    ]  # fmt: skip
+
+
 def test_the_next_step_is_due_when_a_stage_ends() -> None:
     here = Scene(10**6, Stage(0.12, 4))
     here.end()

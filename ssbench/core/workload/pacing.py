@@ -244,14 +244,12 @@ class StageSchedule:
         return found
 
     def advance(self, now_ns: int) -> bool:
-        """Advance to the stage at this time; True if the stage changed."""
-        before = self.index
-        while self.index + 1 < len(self._stages):
-            end_ns = self._end_of(self.index)
-            if end_ns is None or now_ns < end_ns:
-                break
-            self.index += 1
-        return self.index != before
+        """Whether the current stage is over at this time and has a next one, which it goes to."""
+        end_ns = self.next_ns
+        if end_ns is None or now_ns < end_ns or self.index + 1 == len(self._stages):
+            return False
+        self.index += 1
+        return True
 
     def _end_of(self, index: int) -> int | None:
         seconds = sum(stage.seconds for stage in self._stages[: index + 1])

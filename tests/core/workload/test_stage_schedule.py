@@ -31,9 +31,10 @@ def test_operations_due_in_an_interval() -> None:
     assert begun(2, 3).due_between(AT, AT + SECOND_NS) == 0, "a closed loop"
 
 
-def test_a_late_query_skips_past_stages() -> None:
+def test_a_late_query_leaves_out_no_stage() -> None:
     schedule = begun(1, 1, 1, math.inf)
-    assert schedule.advance(AT + 2 * SECOND_NS)
+    assert [schedule.advance(AT + 2 * SECOND_NS) for _ in range(3)] == [True, True, False]
     assert schedule.index == 2
     assert schedule.advance(AT + 100 * SECOND_NS)
     assert (schedule.index, schedule.next_ns, schedule.end_ns) == (3, None, None)
+    assert not schedule.advance(AT + 100 * SECOND_NS)
