@@ -224,7 +224,7 @@ def _sealed_message(data: bytes, secrets: Mapping[int, bytes]) -> Message:
     else:
         secret = secrets.get(getattr(message, "incarnation", 0))
     if secret is not None and not is_sealed(data, secret):
-        raise MessageError(f"a {type(message).__name__} that its worker has not sealed")
+        raise MessageError(f"one of type {type(message).__name__} that its worker has not sealed")
     return message
 
 
