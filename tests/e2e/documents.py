@@ -139,7 +139,7 @@ def started_servers(place: Path) -> Iterator[Servers]:
             interrupt, start("ssbench-worker --allow-path / shared", place, environment)
         )
         (place / "some").write_text(scaled(ROOT / "scenarios/small.scenario"))
-        line = "ssbench-master run-scenario -f some -s run.stat.gz"
+        line = "ssbench-master run-scenario -f some -o 50 --seed 1 -s run.stat.gz"
         start(line, place, environment).wait().fine()
         account = Account(swift)
         account("PUT", "photos", X_Container_Meta_Ssbench="1")

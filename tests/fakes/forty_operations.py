@@ -45,7 +45,7 @@ def _rows() -> list[Operation]:
     not_found = cycle(NotFound)
     rows = [
         (f"{effect.value}_{target.value}_{body.value}", target, effect, body, next(not_found), ())
-        for (target, effect), body in product(kinds, Body)
+        for (target, effect), body in product(kinds, (Body.NONE, Body.SENT, Body.RECEIVED))
     ]
     rows += [
         (f"argued_{target.value}", target, effect, Body.NONE, next(not_found), ("at", "what"))
