@@ -63,6 +63,6 @@ def test_a_commit_chooses_one_that_can_be_had(call, commit: str) -> None:  # typ
     assert lines[-1].startswith("FAILED   bad ")
 
 
-def test_commits_choose_all_of_them() -> None:
+def test_commits_choose_all_that_there_is_time_for() -> None:
     chosen = {anywhere.order_of(f"{number:08x}")[0] for number in range(100)}
-    assert chosen == {*anywhere.VARIATIONS} - {"alone"}
+    assert chosen == {*anywhere.VARIATIONS} - {"alone", "two"}
