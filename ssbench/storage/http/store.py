@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import cycle, islice
 from time import perf_counter_ns
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from gevent.pool import Pool
 
@@ -26,7 +26,7 @@ from ssbench.core.naming import (
     naming_of,
 )
 from ssbench.core.settings import URL_CHOICES, StorageSettings
-from ssbench.storage.base import METHODS, Action
+from ssbench.storage.base import METHODS, Action, Listed, Page, all_pages, listed_of
 from ssbench.storage.directory import PIECE, DirectorySource, file_contents
 from ssbench.storage.http.checksums import SummedBody, begin_of, sum_of
 from ssbench.storage.http.connection import CONTINUE_S, Upload
@@ -347,6 +347,22 @@ class HttpStorage(HttpClient, ABC):
         if is_initial:
             return probe._replace(status=200, bytes_moved=0)
         return written_after(probe, self._write, job, deadline_ns)
+
+    def _list(self, job: Job, deadline_ns: int) -> Timing:
+        return self._page(listed_of(job, self._bodies.naming), deadline_ns).timing
+
+    def _list_all(self, job: Job, deadline_ns: int) -> Timing:
+        listed = listed_of(job, self._bodies.naming)
+        if not self._settings.verify:
+            listed = listed._replace(wanted="")
+        return all_pages(partial(self._page, listed, deadline_ns), listed.wanted)
+
+    @abstractmethod
+    def _page(self, listed: Listed, deadline_ns: int, at: Any = None) -> Page:
+        """A page of a listing.
+
+        :param at: where it begins, as the page before says; None: it is the first.
+        """
 
 
 def _noting(action: Action, notes: Sequence[list[str]]) -> Action:

@@ -24,7 +24,7 @@ from ssbench.core.model import ErrorKind, Job, LargeObject, Timing
 from ssbench.core.naming import naming_of
 from ssbench.core.settings import StorageSettings
 from ssbench.core.text import plural, printable
-from ssbench.storage.base import Action, Listed, OpenUpload, Page, all_pages, listed_of
+from ssbench.storage.base import Action, Listed, OpenUpload, Page
 from ssbench.storage.http.connection import Upload
 from ssbench.storage.http.pool import UnsignedRequest
 from ssbench.storage.http.response import HEAD_ONLY, Collector, HeaderCollector
@@ -219,15 +219,6 @@ class S3Storage(S3Client, HttpStorage):
         version = f"{VERSION}: {job.version}\r\n" if job.version else ""
         more = f"{version}{POST}: {job.number}\r\n"
         return self._copy_to(job.object, job, deadline_ns, more)[0]
-
-    def _list(self, job: Job, deadline_ns: int) -> Timing:
-        return self._page(listed_of(job, self._bodies.naming), deadline_ns).timing
-
-    def _list_all(self, job: Job, deadline_ns: int) -> Timing:
-        listed = listed_of(job, self._bodies.naming)
-        if not self._settings.verify:
-            listed = listed._replace(wanted="")
-        return all_pages(partial(self._page, listed, deadline_ns), listed.wanted)
 
     def _page(self, listed: Listed, deadline_ns: int, at: NextPage | None = None) -> Page:
         url = self.any_url()

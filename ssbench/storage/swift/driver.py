@@ -29,7 +29,7 @@ from ssbench.core.naming import (
 )
 from ssbench.core.settings import StorageSettings
 from ssbench.core.text import printable
-from ssbench.storage.base import Action, Listed, Page, all_pages, listed_of, out_of_order
+from ssbench.storage.base import Action, Listed, Page, out_of_order
 from ssbench.storage.http.connection import Upload
 from ssbench.storage.http.response import HEAD_ONLY, Collector
 from ssbench.storage.http.store import (
@@ -121,17 +121,8 @@ class SwiftStorage(SwiftClient, HttpStorage):
         )  # fmt: skip
         return timing._replace(bytes_moved=0)
 
-    def _list(self, job: Job, deadline_ns: int) -> Timing:
-        return self._page(listed_of(job, self._bodies.naming), deadline_ns).timing
-
-    def _list_all(self, job: Job, deadline_ns: int) -> Timing:
-        """To the first empty page: a short one may be followed by another (sharded listings)."""
-        listed = listed_of(job, self._bodies.naming)
-        if not self._settings.verify:
-            listed = listed._replace(wanted="")
-        return all_pages(partial(self._page, listed, deadline_ns), listed.wanted)
-
     def _page(self, listed: Listed, deadline_ns: int, after: bytes | None = None) -> Page:
+        """The empty page is the last: a short one may be followed by another (sharded listings)."""
         names = NameCounter(
             listed.prefix.encode(), listed.limit, after or b"", listed.wanted.encode()
         )

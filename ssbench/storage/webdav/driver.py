@@ -11,7 +11,7 @@ from ssbench.core.model import ErrorKind, Job, Timing
 from ssbench.core.naming import naming_of
 from ssbench.core.operations import BULK_DELETE
 from ssbench.core.settings import StorageSettings
-from ssbench.storage.base import METHODS, Action, Listed, Page, all_pages, listed_of
+from ssbench.storage.base import METHODS, Action, Listed, Page
 from ssbench.storage.http.connection import Upload
 from ssbench.storage.http.response import HEAD_ONLY, RESPONSE_MAX, Collector
 from ssbench.storage.http.store import HttpStorage
@@ -119,18 +119,9 @@ class WebdavStorage(WebdavClient, HttpStorage):
                 )
         return timing
 
-    def _list(self, job: Job, deadline_ns: int) -> Timing:
+    def _page(self, listed: Listed, deadline_ns: int, at: None = None) -> Page:
         """All entries of a folder, or those that begin with what the prefix has behind its last
-        slash. WebDAV knows no limit and no delimiter but the slash."""
-        return self._page(listed_of(job, self._bodies.naming), deadline_ns).timing
-
-    def _list_all(self, job: Job, deadline_ns: int) -> Timing:
-        """The one page that LIST has: WebDAV has no others."""
-        listed = listed_of(job, self._bodies.naming)
-        wanted = listed.wanted if self._settings.verify else ""
-        return all_pages(lambda _: self._page(listed, deadline_ns), wanted)
-
-    def _page(self, listed: Listed, deadline_ns: int) -> Page:
+        slash. WebDAV knows no further pages, no limit, and no delimiter but the slash."""
         folder, slash, beginning = listed.prefix.rpartition("/")
         path = f"{self._path_of(listed.container)}/{self._path_of(folder)}{slash}"
         names: list[str] = []
