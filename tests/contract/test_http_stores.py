@@ -47,7 +47,7 @@ from ssbench.storage.http.pool import ConnectionPool
 from ssbench.storage.http.store import NO_CONTINUE
 from ssbench.storage.options import shown_url
 from ssbench.storage.registry import ROWS, load, open_admin, open_store
-from ssbench.storage.s3.sign import AwsKeys, issue
+from ssbench.storage.s3.client import AwsKeys, issue
 from tests.fakes.answered_store import (
     ISSUED,
     SIZES,

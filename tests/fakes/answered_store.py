@@ -11,7 +11,7 @@ from ssbench.core.model import SizeClass
 from ssbench.core.scenario.values import crud_profile
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.storage.registry import open_store
-from ssbench.storage.s3.sign import AwsKeys, issue
+from ssbench.storage.s3.client import AwsKeys, issue
 from tests.fakes.scripted_server import Peer, Script, ScriptedServer
 
 SIZES = (SizeClass("tiny", 1, 999, crud_profile([1, 1, 1, 1]), 10),)

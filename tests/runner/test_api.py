@@ -395,7 +395,7 @@ def test_two_runs_one_of_them_in_a_thread_leave_nothing_behind(tmp_path: Path) -
 SLOW = {
     "numpy", "rich", "statistics", "difflib", "ssbench.cli.store_options",
     "ssbench.live.json_lines", "ssbench.live.metrics",
-    "ssbench.storage.filetree", "ssbench.storage.s3.sign", "ssbench.transport.master_transport",
+    "ssbench.storage.filetree", "ssbench.storage.s3.client", "ssbench.transport.master_transport",
     "ssbench.statfile.legacy", "ssbench.core.stats.thresholds",
 }  # fmt: skip
 #: Prints the packages of ssbench that are loaded, and the slow modules.

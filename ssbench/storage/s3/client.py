@@ -1,15 +1,31 @@
-"""S3 at one or more endpoints: where containers are, signed requests, errors."""
+"""Requests to S3 at one or more endpoints: their signature, checksums of what is uploaded, where
+containers are, errors.
+
+The signature is AWS Signature Version 4: "Authenticating Requests: Using the Authorization Header
+(AWS Signature Version 4)" in the Amazon S3 API Reference. ``issue`` derives the keys of a day in
+the master, which keeps the secret; ``Signer`` signs with them in the workers.
+
+Checksums are sent as the AWS SDKs send them: before the content, in a header, or behind it, as a
+trailer in aws-chunked coding. "Checking object integrity" in the Amazon S3 User Guide has the
+headers, "Signature calculations for the authorization header: including trailing headers (chunked
+upload)" in the API Reference the coding. The content is one chunk, as the SDK for Go sends it. It
+is not part of the signature then.
+"""
 
 from __future__ import annotations
 
+import hmac
 import re
+import time
 from base64 import b64decode, b64encode
-from collections.abc import Mapping, Sequence
+from binascii import Error
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import md5, sha256
-from time import time
-from typing import NamedTuple
+from itertools import chain
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
+import gevent
 from msgspec import Struct
 
 from ssbench.core.errors import StorageError, UsageError
@@ -18,6 +34,7 @@ from ssbench.core.settings import Credentials, StorageSettings, typed
 from ssbench.core.text import printable
 from ssbench.storage.base import OpenUpload
 from ssbench.storage.http.addresses import StorageUrl, open_pools, parse_storage_url, quoted_name
+from ssbench.storage.http.checksums import Sum, sum_of
 from ssbench.storage.http.connection import Upload
 from ssbench.storage.http.pool import UnsignedRequest
 from ssbench.storage.http.response import Collector, seconds_ahead
@@ -39,7 +56,267 @@ from ssbench.storage.s3.bodies import (
     time_of,
 )
 from ssbench.storage.s3.options import LEGAL_BUCKETS, check_bucket
-from ssbench.storage.s3.sign import UNSIGNED_PAYLOAD, Signer
+
+EMPTY_SHA256 = sha256(b"").hexdigest()
+UNSIGNED_PAYLOAD = "UNSIGNED-PAYLOAD"
+_ALGORITHM = "AWS4-HMAC-SHA256"
+_DAY_S = 86_400
+_BLOCK = 64  #: bytes of a SHA-256 block
+_MAX_TEMPLATES = 256
+#: The key of the next day is issued with that of the present one from so long before midnight on:
+#: longer than a renewal takes, and than clocks may differ.
+_OVERLAP_S = 15 * 60
+
+
+class AwsKeys(NamedTuple):
+    """An identity of AWS, which only the master has."""
+
+    access_key: str
+    secret_key: str
+    token: str  #: of a session; "": none
+
+    def __repr__(self) -> str:
+        return f"<AwsKeys {self.access_key}>"
+
+
+def issue(keys: AwsKeys, region: str, now: float) -> tuple[dict[str, Any], float]:
+    """The payload of credentials, and when they expire (Unix time).
+
+    They hold the key of the present UTC day, and near its end that of the next one too. The
+    secret can't be computed from them.
+
+    :param now: Unix time.
+    """
+    days = {
+        _date(at): _day_key(keys.secret_key, _date(at), region) for at in (now, now + _OVERLAP_S)
+    }
+    payload = {
+        "access_key": keys.access_key, "token": keys.token, "region": region, "days": days,
+    }  # fmt: skip
+    return payload, (now + _OVERLAP_S) // _DAY_S * _DAY_S + _DAY_S
+
+
+def _date(at: float) -> str:
+    return time.strftime("%Y%m%d", time.gmtime(at))
+
+
+def _day_key(secret_key: str, date: str, region: str) -> bytes:
+    key = f"AWS4{secret_key}".encode()
+    for part in (date, region, "s3", "aws4_request"):
+        key = hmac.digest(key, part.encode(), "sha256")
+    return key
+
+
+class _Template(NamedTuple):
+    """What the requests with the same signed headers share within a second."""
+
+    before: str  #: canonical headers up to the value of x-amz-content-sha256
+    after: str  #: the other canonical headers, and the names of all
+    lines: str  #: header lines to send, up to the value of the signature
+
+
+class Signer:
+    """Signs requests: ``ssbench.storage.http.pool.Sign``. Without credentials it signs nothing.
+
+    Whatever does not change from request to request is computed once: per second the date and the
+    scope, per set of header lines their canonical form, per day the two states of the HMAC.
+    """
+
+    def __init__(self, payload: Mapping[str, Any]) -> None:
+        self.use(payload)
+
+    def __repr__(self) -> str:
+        return f"<Signer for {self._access_key or 'anonymous'}, {self.region}>"
+
+    def use(self, payload: Mapping[str, Any]) -> None:
+        """Use these credentials (see ``issue``) for all further requests.
+
+        :raises UsageError: they can't be sent in a header.
+        """
+        self._access_key = str(payload.get("access_key", ""))
+        self.token = str(payload.get("token", ""))  #: of the session; "": none
+        for text in (self._access_key, self.token):
+            if not (text.isascii() and (text.isprintable() or not text)):
+                raise UsageError(
+                    "the access key or the session token has characters that can't be sent in a"
+                    " header"
+                )
+        self.region = str(payload.get("region", ""))
+        #: Date -> the states of SHA-256 after the inner and the outer padded key.
+        self._days = {
+            str(date): tuple(
+                sha256(bytes(byte ^ pad for byte in bytes(key).ljust(_BLOCK, b"\0")))
+                for pad in (0x36, 0x5C)
+            )
+            for date, key in payload.get("days", {}).items()
+        }
+        self._second = -1
+        self._templates: dict[str, _Template] = {}
+
+    def __call__(
+        self,
+        method: str,
+        path: str,
+        query: str,
+        headers: str,
+        payload_hash: str | None,
+        wall_time: float,
+    ) -> bytes:
+        """The header lines to add.
+
+        :param query: in canonical form: sorted, quoted, every name with "=".
+        :param headers: all lines to be signed.
+        :param payload_hash: SHA-256 of the body in hexadecimal, or UNSIGNED_PAYLOAD; None: no body.
+        :param wall_time: Unix time.
+        """
+        if not self._days:
+            return b""
+        if int(wall_time) != self._second:
+            self._begin_second(int(wall_time))
+        template = self._templates.get(headers) or self._add_template(headers)
+        before, after, lines = template
+        body = payload_hash or EMPTY_SHA256
+        canonical = f"{method}\n{path}\n{query}\n{before}{body}{after}{body}"
+        digest = sha256(canonical.encode()).hexdigest()
+        inner, outer = self._inner.copy(), self._outer.copy()
+        inner.update(f"{self._to_sign}{digest}".encode())
+        outer.update(inner.digest())
+        return f"x-amz-content-sha256: {body}{lines}{outer.hexdigest()}\r\n".encode()
+
+    def _begin_second(self, second: int) -> None:
+        moment = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(second))
+        date = moment[:8]
+        if date not in self._days:
+            # Our clock differs from the master's: stores accept 15 minutes. The nearest moment of
+            # the days that there are keys for.
+            if date > max(self._days):
+                date = max(self._days)
+                moment = f"{date}T235959Z"
+            else:
+                date = min(self._days)
+                moment = f"{date}T000000Z"
+        self._second = second
+        self._date_line = moment
+        self._scope = f"{date}/{self.region}/s3/aws4_request"
+        self._to_sign = f"{_ALGORITHM}\n{moment}\n{self._scope}\n"
+        self._inner, self._outer = self._days[date]
+        self._templates.clear()
+
+    def _add_template(self, headers: str) -> _Template:
+        values = {"x-amz-content-sha256": "", "x-amz-date": self._date_line}
+        if self.token:
+            values["x-amz-security-token"] = self.token
+        lines = "".join(f"\r\n{name}: {value}" for name, value in values.items() if value)
+        for line in headers.split("\r\n")[:-1]:
+            name, _, value = line.partition(":")
+            values[name.strip().lower()] = " ".join(value.split())
+        names = sorted(values)
+        at = names.index("x-amz-content-sha256")
+        before = "".join(f"{name}:{values[name]}\n" for name in names[:at])
+        after = "".join(f"{name}:{values[name]}\n" for name in names[at + 1 :])
+        signed = ";".join(names)
+        template = _Template(
+            f"{before}x-amz-content-sha256:",
+            f"\n{after}\n{signed}\n",
+            f"{lines}\r\nAuthorization: {_ALGORITHM} Credential={self._access_key}/{self._scope},"
+            f"SignedHeaders={signed},Signature=",
+        )
+        if len(self._templates) >= _MAX_TEMPLATES:
+            self._templates.clear()
+        self._templates[headers] = template
+        return template
+
+
+#: Line of a GET that asks for the checksum of the object.
+CHECKSUM_WANTED = "x-amz-checksum-mode: ENABLED\r\n"
+_UNSIGNED_TRAILER = "STREAMING-UNSIGNED-PAYLOAD-TRAILER"
+_YIELD_AFTER = 1024 * 1024  #: bytes that are summed before other greenlets run
+
+
+def multipart_checksum_lines(name: str) -> str:
+    """Header lines of the request that begins a multipart upload."""
+    if name in ("none", "md5"):
+        return ""
+    # Of the others an object in parts has a checksum of the parts' checksums.
+    whole = "x-amz-checksum-type: FULL_OBJECT\r\n" if name == "crc64nvme" else ""
+    return f"x-amz-checksum-algorithm: {name.upper()}\r\n{whole}"
+
+
+def stated_checksum(name: str, headers: Mapping[str, str]) -> bytes | None:
+    """The checksum of the whole object that a response states; None: none."""
+    text = headers.get(f"x-amz-checksum-{name}", "")
+    if not text or "-" in text or headers.get("x-amz-checksum-type", "") == "COMPOSITE":
+        return None
+    try:
+        return b64decode(text, validate=True)
+    except Error:
+        return b""  # which is no object's
+
+
+class SummedUpload:
+    """An upload with its checksum.
+
+    :param name: as of values.CHECKSUMS, but "none".
+    :param payload_hash: gives what the signature covers of an upload; None: nothing.
+    """
+
+    def __init__(
+        self,
+        upload: Upload,
+        name: str,
+        begin: Callable[[], Sum],
+        payload_hash: Callable[[Upload], str],
+        *,
+        in_trailer: bool,
+    ) -> None:
+        self._name, self._begin = name, begin
+        self.text = ""  #: the checksum, in base64; in a trailer, once it is sent
+        if in_trailer:
+            self.upload, self.payload_hash = self._coded(upload), _UNSIGNED_TRAILER
+            self.lines = (
+                f"content-encoding: aws-chunked\r\nx-amz-decoded-content-length: {upload.size}\r\n"
+                f"x-amz-sdk-checksum-algorithm: {name.upper()}\r\n"
+                f"x-amz-trailer: x-amz-checksum-{name}\r\n"
+            )
+            return
+        digest = sum_of(begin, upload)
+        self.upload, self.text = upload, b64encode(digest).decode()
+        self.lines = f"content-md5: {self.text}\r\n" if name == "md5" else (
+            f"x-amz-checksum-{name}: {self.text}\r\n"
+            f"x-amz-sdk-checksum-algorithm: {name.upper()}\r\n"
+        )  # fmt: skip
+        # What is signed is the same sum: one is enough.
+        self.payload_hash = payload_hash(upload) if name != "sha256" else digest.hex()
+
+    @property
+    def element(self) -> str:
+        """The checksum in XML, of a part that was sent; "" for md5, which has no element."""
+        name = f"Checksum{self._name.upper()}"
+        return f"<{name}>{self.text}</{name}>" if self._name != "md5" else ""
+
+    def _coded(self, upload: Upload) -> Upload:
+        head = f"{upload.size:x}\r\n".encode() if upload.size else b""
+        end = b"\r\n0\r\n" if upload.size else b"0\r\n"
+        digits = b64encode(bytes(len(self._begin().digest())))
+        trailer = f"x-amz-checksum-{self._name}:".encode()
+        size = sum(map(len, (head, end, trailer, digits, b"\r\n\r\n"))) + upload.size
+
+        def pieces() -> Iterator[memoryview]:
+            found, summed = self._begin(), 0
+            yield memoryview(head)
+            for piece in chain((memoryview(upload.first),), upload.rest() if upload.rest else ()):
+                found.update(piece)
+                yield piece
+                summed += len(piece)
+                if summed >= _YIELD_AFTER:
+                    summed = 0
+                    gevent.sleep(0)
+            text = b64encode(found.digest())
+            self.text = text.decode()
+            yield memoryview(b"".join((end, trailer, text, b"\r\n\r\n")))
+
+        return Upload(size, b"", pieces, upload.expects, upload.one_by_one)
+
 
 CUSTOMER_KEY_BYTES = 32  #: AES-256
 _CUSTOMER = "server-side-encryption-customer"
@@ -317,7 +594,7 @@ def explained(error: S3Error, headers: Mapping[str, str], region: str = "") -> s
     :param region: the bucket's, if it is another one than ours.
     """
     if error.code == "RequestTimeTooSkewed":
-        ahead = seconds_ahead(headers, time())
+        ahead = seconds_ahead(headers, time.time())
         differs = "differs from"
         if ahead is not None:
             differs = f"is {abs(ahead):,.0f} s {'ahead of' if ahead > 0 else 'behind'}"

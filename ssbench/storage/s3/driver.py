@@ -35,7 +35,6 @@ from ssbench.storage.http.store import (
     store_is_changed,
     written_after,
 )
-from ssbench.storage.s3 import checksums
 from ssbench.storage.s3.bodies import (
     HEADERS,
     POST,
@@ -50,7 +49,15 @@ from ssbench.storage.s3.bodies import (
     neutral,
     upload_metadata,
 )
-from ssbench.storage.s3.client import ENCRYPTED_HEADER, Place, S3Client
+from ssbench.storage.s3.client import (
+    CHECKSUM_WANTED,
+    ENCRYPTED_HEADER,
+    Place,
+    S3Client,
+    SummedUpload,
+    multipart_checksum_lines,
+    stated_checksum,
+)
 
 #: How the signed header lines begin that every request about an upload has. The others belong to
 #: the object (its storage class, say), and to the request that opens the upload.
@@ -76,7 +83,7 @@ class S3Storage(S3Client, HttpStorage):
             raise UsageError("S3 has no delete_after: objects can't be given an expiry")
         if settings.checksum not in ("none", "md5"):
             lines = dict(settings.headers)
-            lines[operations.READ] = lines.get(operations.READ, "") + checksums.WANTED
+            lines[operations.READ] = lines.get(operations.READ, "") + CHECKSUM_WANTED
             settings = replace(settings, headers=(*lines.items(),))
         super().__init__(settings, seed)
         # SigV4 quotes everything in a key but slashes.
@@ -137,17 +144,17 @@ class S3Storage(S3Client, HttpStorage):
         body.headers = neutral(body.headers)
         super()._check_read(job, body, timing)
 
-    def summed(self, upload: Upload) -> checksums.Summed:
+    def summed(self, upload: Upload) -> SummedUpload:
         """The upload with a checksum of the settings' kind."""
         assert self._begin_sum is not None  # nosec B101 # for the type checker
         settings = self._settings
-        return checksums.Summed(
+        return SummedUpload(
             upload, settings.checksum, self._begin_sum, self._payload_hash,
             in_trailer=settings.checksum_in == "trailer",
         )  # fmt: skip
 
     def stated_checksum(self, headers: Mapping[str, str]) -> bytes | None:
-        return checksums.stated(self._settings.checksum, headers)
+        return stated_checksum(self._settings.checksum, headers)
 
     def checksum_lines(self, checksum: str) -> str:
         return f"content-md5: {b64encode(bytes.fromhex(checksum)).decode()}\r\n"
@@ -391,7 +398,7 @@ class MultipartObjects(ObjectsInParts):
         )  # fmt: skip
         self._layout = f"multipart {large.segment}"
         self._metadata = f"{driver._metadata}{SEGMENTS}: {self._layout}\r\n"
-        self._begin_lines = checksums.begin_lines(settings.checksum)
+        self._begin_lines = multipart_checksum_lines(settings.checksum)
         self._abort_timeout_ns = int(settings.network_timeout_s * 1e9)
         #: Uploads that could not be aborted, by job and id.
         self._open: deque[tuple[Job, str]] = deque(maxlen=_OPEN_MAX)

@@ -1,6 +1,6 @@
 """Access to S3: the credentials provider, which keeps the secret key in the master.
 
-Workers get what ``sign.issue`` derives from it: a key for a day and a region.
+Workers get what ``issue`` derives from it: a key for a day and a region.
 
 The sources of keys and their order are those of the AWS command line: options, environment, then
 the shared credentials and configuration files. botocore reads these files. Without it (the extra
@@ -54,12 +54,14 @@ from ssbench.storage.s3.bodies import (
 )
 from ssbench.storage.s3.client import (
     CUSTOMER_KEY_BYTES,
+    AwsKeys,
     S3Settings,
+    Signer,
     explained,
+    issue,
     place_of,
 )
 from ssbench.storage.s3.options import DEFAULT_REGION, OPTIONS
-from ssbench.storage.s3.sign import AwsKeys, Signer, issue
 
 _BUCKETS_MAX = 100_000  #: in one response
 _HINTS = {

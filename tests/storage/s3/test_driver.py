@@ -42,8 +42,8 @@ from ssbench.storage.base import StoreAdmin
 from ssbench.storage.http.response import LISTING_MAX
 from ssbench.storage.registry import open_admin, open_store
 from ssbench.storage.s3.bodies import bucket_of, container_of
+from ssbench.storage.s3.client import AwsKeys, issue
 from ssbench.storage.s3.options import check_bucket
-from ssbench.storage.s3.sign import AwsKeys, issue
 from tests.fakes import answered_store
 from tests.fakes.answered_store import ISSUED, Answer, Request, response
 from tests.fakes.scripted_server import ScriptedServer, answering, ok

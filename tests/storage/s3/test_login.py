@@ -19,9 +19,9 @@ from ssbench.core.errors import AuthError, UsageError
 from ssbench.storage.options import StoreOptions, option_values, parse_storage_options
 from ssbench.storage.registry import open_provider
 from ssbench.storage.s3 import login as s3login
+from ssbench.storage.s3.client import AwsKeys
 from ssbench.storage.s3.login import S3Login, read_keys, read_profile
 from ssbench.storage.s3.options import OPTIONS
-from ssbench.storage.s3.sign import AwsKeys
 from tests.fakes.loopback_http import Answer, LoopbackServer, Request
 from tests.fakes.scripted_server import ScriptedServer
 from tests.fakes.served_pool import dripping

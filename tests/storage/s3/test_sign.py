@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.core.errors import UsageError
-from ssbench.storage.s3.sign import UNSIGNED_PAYLOAD, AwsKeys, Signer, issue
+from ssbench.storage.s3.client import UNSIGNED_PAYLOAD, AwsKeys, Signer, issue
 
 #: Of the examples in the Amazon S3 API Reference, "Signature Calculations for the Authorization
 #: Header: Transferring Payload in a Single Chunk".
