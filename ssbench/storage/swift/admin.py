@@ -28,7 +28,7 @@ from ssbench.storage.swift.bodies import (
     free_bytes,
     store_limits,
 )
-from ssbench.storage.swift.client import SwiftClient
+from ssbench.storage.swift.driver import SwiftClient
 
 
 class SwiftAdmin(SwiftClient):

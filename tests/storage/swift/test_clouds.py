@@ -15,9 +15,8 @@ from openstack.config import loader
 
 from ssbench.core.errors import AuthError, UsageError
 from ssbench.storage.options import StoreOptions
-from ssbench.storage.swift.clouds import cloud_values
 from ssbench.storage.swift.login import Authenticator
-from ssbench.storage.swift.options import LoginOptions, login_options, plan_login
+from ssbench.storage.swift.options import LoginOptions, cloud_values, login_options, plan_login
 from tests.fakes.keystone_v3 import KeystoneV3
 
 PASSWORD = """\
