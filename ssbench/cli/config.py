@@ -14,7 +14,7 @@ from ssbench.cli.store_options import given_on_command_line, store_options
 from ssbench.core.errors import UsageError
 from ssbench.core.option import options_of_fields
 from ssbench.core.peers import TransportConfig
-from ssbench.core.scenario.jsontext import MAX_BYTES
+from ssbench.core.scenario.syntax import MAX_BYTES
 from ssbench.runner.config import WORKER_COMMAND, RunConfig, default_workers
 from ssbench.runner.scenarios import ScenarioText, find_scenario
 from ssbench.storage.registry import row_of

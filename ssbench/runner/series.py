@@ -12,8 +12,8 @@ from ssbench import statfile
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError, gravest
 from ssbench.core.live import Observer
 from ssbench.core.scenario.checks import ValidationErrors, suggest
-from ssbench.core.scenario.jsontext import read_object
 from ssbench.core.scenario.scenario import Scenario
+from ssbench.core.scenario.syntax import read_object
 from ssbench.core.stats.steps import OVER, Search, Step, seed_of_step
 from ssbench.core.stats.thresholds import thresholds_of
 from ssbench.core.units import MAX_RATE, preview

@@ -51,7 +51,6 @@ from ssbench.core.scenario.checks import (
     overriding,
     read_keys,
 )
-from ssbench.core.scenario.jsontext import read_object
 from ssbench.core.scenario.parts import (
     read_groups,
     read_large_object,
@@ -59,6 +58,7 @@ from ssbench.core.scenario.parts import (
     read_stages,
     weights,
 )
+from ssbench.core.scenario.syntax import read_object
 from ssbench.core.text import bytes_text, plural, printable
 
 

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.core.scenario.checks import ValidationErrors
-from ssbench.core.scenario.jsontext import MAX_BYTES, member, read_object
+from ssbench.core.scenario.syntax import MAX_BYTES, member, read_object
 from ssbench.core.text import MAX_KEY, printable
 from tests.fakes.mutations import fuzz
 

@@ -1,8 +1,10 @@
-"""Parses the text of a scenario, JSON or TOML, to an object; errors name line and column.
+"""The text of a scenario, or of a site's defaults: JSON or TOML. Errors name line and column.
 
 The standard library's parsers do the parsing. JSON may have comments, ``//`` and ``/* */``, and
 commas before closing brackets. This module adds what the parser accepts (keys given twice, deep
-nesting) and says how to correct common mistakes.
+nesting) and says how to correct common mistakes. The parser of TOML takes memory by the square of a
+dotted key's length, and a list in a list for each opening bracket; so both are bounded before it
+reads.
 """
 
 from __future__ import annotations
@@ -10,16 +12,17 @@ from __future__ import annotations
 import codecs
 import json
 import re
+import sys
 from collections import Counter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from ssbench.core.scenario.checks import ValidationErrors, member
 from ssbench.core.text import MAX_KEY
-from ssbench.core.tomltext import TomlError, line_column, parse_toml
 from ssbench.core.units import clipped, kind
 
 MAX_BYTES = 4 << 20  #: longer texts are refused unread
-MAX_DEPTH = 20  #: of nested brackets; a scenario needs three
+#: Of nested brackets, and of the parts of a dotted key in TOML; a scenario needs three.
+MAX_DEPTH = 20
 
 _STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"?'  #: closed or not, so that no text takes quadratic time
 _TOKEN = re.compile(_STRING + r"|[\[{\]}]", re.DOTALL)
@@ -192,3 +195,76 @@ def _plain(value: object, place: str, faults: ValidationErrors) -> object:
     if isinstance(value, list):
         return [_plain(item, f"{place}[{i}]", faults) for i, item in enumerate(value)]
     return value
+
+
+#: Of a text in TOML: the parser takes a kilobyte for each short key.
+MAX_CHARACTERS = 1 << 18
+
+#: A string, closed or not, a comment, or a character that counts.
+_TOML_TOKEN = re.compile(
+    r'"""[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*(?:""")?'
+    r"|'''[^']*(?:'(?!'')[^']*)*(?:''')?"
+    r'|"[^"\\\n]*(?:\\.[^"\\\n]*)*"?'
+    r"|'[^'\n]*'?"
+    r"|#[^\n]*"
+    r"|[.,=\n\[\]{}]",
+    re.DOTALL,
+)
+_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
+
+
+class TomlError(ValueError):
+    """What is wrong, and where: ``place`` is ``line:column``."""
+
+    def __init__(self, place: str, wrong: str) -> None:
+        super().__init__("{2} (at line {0}, column {1})".format(*place.split(":"), wrong))
+        self.place, self.wrong = place, wrong
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """The document as values of Python.
+
+    :raises TomlError: it is not TOML, too long, or nested too deeply.
+    """
+    # From 3.11 on the standard library has it.
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    text = text.replace("\r\n", "\n")
+    _check_bounds(text)
+    try:
+        return tomllib.loads(text)
+    except ValueError as error:  # also of a number with thousands of digits
+        wrong = str(error)
+        found = _PLACE.search(wrong)
+        if found is None:
+            raise TomlError("1:1", "a value that can't be read") from error
+        place = f"{found[1]}:{found[2]}" if found[1] else line_column(text, len(text))
+        raise TomlError(place, f"{wrong[0].lower()}{wrong[1 : found.start()]}") from error
+
+
+def line_column(text: str, at: int) -> str:
+    """``line:column``, both from 1."""
+    return f"{text.count(chr(10), 0, at) + 1}:{at - text.rfind(chr(10), 0, at)}"
+
+
+def _check_bounds(text: str) -> None:
+    if len(text) > MAX_CHARACTERS:
+        raise TomlError("1:1", f"more than {MAX_CHARACTERS >> 10} KiB")
+    depth = dots = 0
+    for token in _TOML_TOKEN.finditer(text):
+        mark = token[0]
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(mark, 0)
+        if mark == ".":
+            dots += 1
+        elif len(mark) == 1 and mark not in "\"'#":
+            dots = 0
+        if depth > MAX_DEPTH:
+            _refuse(text, token, f"brackets are nested {depth} deep, {MAX_DEPTH} are allowed")
+        if dots >= MAX_DEPTH:
+            _refuse(text, token, f"a key of more than {MAX_DEPTH} parts")
+
+
+def _refuse(text: str, token: re.Match[str], wrong: str) -> NoReturn:
+    raise TomlError(line_column(text, token.start()), wrong)
