@@ -41,7 +41,7 @@ from ssbench.core.operations import (
     row_of,
 )
 from ssbench.core.option import LOAD, WHAT, think_time
-from ssbench.core.scenario import rules, values
+from ssbench.core.scenario import parts, values
 from ssbench.core.scenario.checks import (
     Check,
     Key,
@@ -50,13 +50,6 @@ from ssbench.core.scenario.checks import (
     options_of_keys,
     overriding,
     read_keys,
-)
-from ssbench.core.scenario.parts import (
-    read_groups,
-    read_large_object,
-    read_sizes,
-    read_stages,
-    weights,
 )
 from ssbench.core.scenario.syntax import read_object
 from ssbench.core.text import bytes_text, plural, printable
@@ -391,12 +384,12 @@ class Scenario(Hiding, frozen=True, eq=False):
         crud = "/".join(f"{100 * shares[each]:.0f}" for each in CRUD)
         others = [row for row in of_phase(Phase.RUN) if row not in CRUD and shares[row]]
         mix = ", ".join([f"CRUD {crud} %", *(f"{o.name} {100 * shares[o]:.0f} %" for o in others)])
-        parts = [sizes, plural(total, "initial object"), mix, self._length()]
+        what = [sizes, plural(total, "initial object"), mix, self._length()]
         users = plural(self.user_count, "user")
         if self.groups:
             groups = ", ".join(f"{printable(group.name)} {group.users}" for group in self.groups)
             users += f" ({groups})"
-        return "; ".join([*parts, users])
+        return "; ".join([*what, users])
 
     def _length(self) -> str:
         if self.run_seconds is not None:
@@ -440,12 +433,12 @@ class Scenario(Hiding, frozen=True, eq=False):
         if given is not None:
             found = _read_file(given, faults, changes) | _one_limit(changes)
             there = {key: value for key, value in found.items() if value is not None}
-            rules.check_container_names({**_DEFAULTS, **there}, faults)
-            rules.check_checksum({**_DEFAULTS, **there}, faults)
-            found |= rules.check_load(found, changes, faults)
-            rules.check_groups(given, found, changes, faults)
+            parts.check_container_names({**_DEFAULTS, **there}, faults)
+            parts.check_checksum({**_DEFAULTS, **there}, faults)
+            found |= parts.check_load(found, changes, faults)
+            parts.check_groups(given, found, changes, faults)
             if overrides is not None:
-                rules.check_limit(faults, given, overrides)
+                parts.check_limit(faults, given, overrides)
         faults.raise_any()
         return cls(
             **found, source=source, given=given or {}, overrides=changes, places=faults.places
@@ -467,7 +460,7 @@ _LEFT_OUT = {
 }  # fmt: skip
 #: Those that only the size classes have, with what is for all of them.
 _OF_CLASSES = {
-    **weights(
+    **parts.weights(
         "Only the proportion of the weights counts: ``[3, 4, 2, 2]`` means 27 % CREATE, 36 % READ, "
         "18 % UPDATE, 18 % DELETE. At least one is above 0.",
         'Weights by name, for any of the `Operations`_: ``{"read": 8, "head": 1, "post": 1}``. '
@@ -523,25 +516,25 @@ def _read_file(
     """Scenario's fields from the file. Those that are overridden may be missing."""
     wanted = {key: KEYS[key] for key in KEYS if key not in overridden or given.get(key) is not None}
     if given.get("user_count") is None and (
-        rules.have_users(given.get("stages")) or given.get("groups") is not None
+        parts.have_users(given.get("stages")) or given.get("groups") is not None
     ):
         wanted.pop("user_count", None)
     parameters = parameter_keys()
     found = _one_limit(read_keys(given, wanted, "", faults, {*KEYS, *parameters}))
     profile = found.pop("profile") or values.NO_PROFILE if "profile" in found else None
     picked: Pick = found.pop("pick", None) or UNIFORM
-    groups = found["groups"] = read_groups(given.get("groups"), faults)
+    groups = found["groups"] = parts.read_groups(given.get("groups"), faults)
     if given.get("groups") is not None:  # then other profiles are faults
         profile = values.mix((group.users, group.profile) for group in groups)
         found.setdefault("user_count", sum(group.users for group in groups) or None)
-    sizes = found["sizes"] = read_sizes(given, profile, picked, faults)
-    found["stages"] = read_stages(given.get("stages"), faults)
-    found["large_object"] = read_large_object(given.get("large_object"), faults)
+    sizes = found["sizes"] = parts.read_sizes(given, profile, picked, faults)
+    found["stages"] = parts.read_stages(given.get("stages"), faults)
+    found["large_object"] = parts.read_large_object(given.get("large_object"), faults)
     there = {key: given[key] for key in parameters if key in given}
     found["parameters"] = read_keys(there, parameters, "", faults)
     if not faults.of_header:
-        rules.check_large_object(found["large_object"], sizes, faults)
-        found["parameters"] = rules.check_parameters(found["parameters"], sizes, groups, faults)
+        parts.check_large_object(found["large_object"], sizes, faults)
+        found["parameters"] = parts.check_parameters(found["parameters"], sizes, groups, faults)
     return found
 
 
