@@ -27,7 +27,7 @@ from ssbench.core.naming import has_dot_segment
 from ssbench.core.option import RESULTS, WHAT, Option, of_field, options_of_fields, row
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.scenario.values import container_base, headers, mix
-from ssbench.core.workload.numbered import MixedWorkload, NumberedWorkload
+from ssbench.core.workload.workload import MixedWorkload, NumberedWorkload
 from ssbench.runner.config import RunConfig, RunPlan
 from ssbench.runner.methods import METHODS, Method
 

@@ -32,7 +32,7 @@ from ssbench.core.model import SizeClass
 from ssbench.core.operations import CREATE, READ
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import bytes_text, in_unit, plural, printable
-from ssbench.core.workload.numbered import NumberedWorkload
+from ssbench.core.workload.workload import NumberedWorkload
 from ssbench.host.user_files import open_file
 from ssbench.live.terminal import make_progress
 from ssbench.runner import execute, open_session

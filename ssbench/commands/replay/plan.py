@@ -17,9 +17,8 @@ from ssbench.core.operations import Effect, Operation, Target, row_of
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.scenario.values import profile
 from ssbench.core.units import MAX_RATE
-from ssbench.core.workload.numbered import NumberedRun
 from ssbench.core.workload.pacing import LOOKAHEAD_NS, DueTimes
-from ssbench.core.workload.workload import NOT_FOUND, EnsureWorkload
+from ssbench.core.workload.workload import NOT_FOUND, EnsureWorkload, NumberedRun
 from ssbench.runner import check_thresholds, execute, open_session
 from ssbench.runner.config import RunConfig, RunPlan
 from ssbench.runner.single_run import RunResult

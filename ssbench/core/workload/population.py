@@ -1,4 +1,4 @@
-"""Which objects exist, per size class, and what is known of them.
+"""Which objects exist, per size class, what is known of them, and which of them a draw picks.
 
 An object is (size class, number). A pool stores only what the scenario needs, in arrays of 4 bytes
 per number:
@@ -24,11 +24,12 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, MutableSequence, Sequence
+from collections.abc import Callable, Iterable, Iterator, MutableSequence, Sequence
 from heapq import heappop, heappush, merge
 from itertools import repeat
 
 from ssbench.core.content import initial_size
+from ssbench.core.distributions import Pick, zipf
 from ssbench.core.model import SizeClass
 from ssbench.core.operations import Effect, Target, row_of
 
@@ -427,3 +428,60 @@ class AgeIndex:
                 left -= self._tree[after]
             step >>= 1
         return index
+
+
+#: Picks an object of a pool that has members.
+Choose = Callable[[], int]
+
+
+def _uniform(pool: ObjectPool, pick: Pick, chance: Callable[[], float]) -> Choose:
+    def choose() -> int:
+        members = pool.members
+        return members[int(chance() * len(members))]
+
+    return choose
+
+
+def _in_turn(pool: ObjectPool, pick: Pick, chance: Callable[[], float]) -> Choose:
+    """One after the other. Where objects leave, the last one takes the place of one that left."""
+    position = -1
+
+    def choose() -> int:
+        nonlocal position
+        members = pool.members
+        position += 1
+        if position >= len(members):
+            position = 0
+        return members[position]
+
+    return choose
+
+
+def _zipf(pool: ObjectPool, pick: Pick, chance: Callable[[], float]) -> Choose:
+    rank = zipf(pick.exponent, chance)
+
+    def choose() -> int:
+        members = pool.members
+        return members[rank(len(members))]
+
+    return choose
+
+
+def _newest_first(pool: ObjectPool, pick: Pick, chance: Callable[[], float]) -> Choose:
+    rank = zipf(pick.exponent, chance)
+
+    def choose() -> int:
+        ages = pool.ages
+        assert ages is not None  # nosec B101 # for the type checker
+        return ages.newest(rank(len(pool.members)))
+
+    return choose
+
+
+#: ``pick`` of a scenario.
+PICKS: dict[str, Callable[[ObjectPool, Pick, Callable[[], float]], Choose]] = {
+    "uniform": _uniform,
+    "round_robin": _in_turn,
+    "zipf": _zipf,
+    "newest_first": _newest_first,
+}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ssbench.core.content import initial_size
 from ssbench.core.model import UNKNOWN_SIZE, Failure, Group, Job, Phase, SizeClass
 from ssbench.core.operations import CREATE, DELETE, HEAD, POST, READ, REMOVE
-from ssbench.core.workload.numbered import MixedWorkload, NumberedWorkload
+from ssbench.core.workload.workload import MixedWorkload, NumberedWorkload
 
 FIXED = SizeClass("bench", 4096, 4096, (), 0)
 VARIED = SizeClass("bench", 100, 199, (), 0)

@@ -14,8 +14,7 @@ from ssbench.core.distributions import Pick
 from ssbench.core.model import Job, SizeClass
 from ssbench.core.operations import CREATE, DELETE, READ, UPDATE
 from ssbench.core.scenario.values import profile
-from ssbench.core.workload.bench import BenchWorkload
-from ssbench.core.workload.picker import BenchPlan
+from ssbench.core.workload.bench import BenchPlan, BenchWorkload
 from ssbench.core.workload.population import AgeIndex, Population
 from tests.core.workload.scenes import all_jobs
 
