@@ -17,6 +17,11 @@ P = ParamSpec("P")
 #: Tells what never happens: what a test waits for has no bound of its own on a host that others use
 #: too.
 PATIENCE_S = 400.0
+#: Far above what a busy host adds to a thing that is done at once, and far below PATIENCE_S, which what
+#: must not be waited for takes in these tests.
+AT_ONCE_S = 60.0
+#: For which a store that stalls is waited for: longer than a busy host holds up one that does not.
+STALL_S = 4.0
 
 _CALM_S, _NAP_S, _LATE_S = 0.2, 0.005, 0.003
 _PATIENCE_S = 20.0

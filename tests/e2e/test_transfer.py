@@ -6,7 +6,6 @@ import hashlib
 import os
 import re
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -309,6 +308,16 @@ def test_an_upload_that_is_interrupted_keeps_its_results(
     assert len(account.contents("stopped")["stopped"]) == done
 
 
+def waiting(port: int) -> int:
+    """How many connections to a server have brought what it has not read."""
+    lines = Path("/proc/net/tcp").read_text().splitlines()[1:]
+    queues = [(words[1], words[4]) for words in map(str.split, lines)]
+    return sum(
+        int(local[-4:], 16) == port and int(queued.partition(":")[2], 16) > 0
+        for local, queued in queues
+    )
+
+
 def test_files_that_a_killed_worker_held_are_named(
     transfer: Transfer, account: Account, embedded_swift: EmbeddedSwift, tmp_path: Path
 ) -> None:
@@ -319,7 +328,7 @@ def test_files_that_a_killed_worker_held_are_named(
     started = transfer.start(*words, workers=2)
     until("an upload", lambda: "killed" in account.containers() and started.on_disk("CREATE") > 2)
     with silenced(embedded_swift):
-        time.sleep(2)  # ten times as long as the bandwidth takes for a file: each user holds one
+        until("each user waits for it", lambda: waiting(embedded_swift.port) >= 4)
         started.workers()[0].send_signal(signal.SIGKILL)
         started.wait_for("Lost worker")
     ended = started.wait().fine(ExitStatus.WORKERS_LOST)

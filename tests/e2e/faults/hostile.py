@@ -19,13 +19,12 @@ from ssbench.core.model import ErrorKind
 from tests.e2e.commands import LONGEST_S, Commands, Ended, Started, free_ports, rows_of
 from tests.e2e.faults.matrix import Account, Row
 from tests.fakes.hostile_swift import Behaviour, HostileSwift
+from tests.timing import STALL_S
 
-#: Longer than a busy host holds up a server that behaves: one that stalls is told by them.
-CONNECT_S, NETWORK_S = 4.0, 4.0
-#: What the errors say then.
-SILENT, UNFINISHED = f"silent for {NETWORK_S:g} s", f"headers unfinished after {NETWORK_S:g} s"
+#: What the errors of a store that stalls say.
+SILENT, UNFINISHED = f"silent for {STALL_S:g} s", f"headers unfinished after {STALL_S:g} s"
 TOO_LONG = "headers of more than 65536 bytes"
-TIMEOUTS = ("--connect-timeout", CONNECT_S, "--network-timeout", NETWORK_S)
+TIMEOUTS = ("--connect-timeout", STALL_S, "--network-timeout", STALL_S)
 
 #: Of master and worker each, at their highest; they begin with 40 to 60 MB.
 MEMORY_MAX_MB = 160

@@ -25,11 +25,8 @@ from tests.e2e.commands import (
     workers_of,
 )
 from tests.e2e.faults.matrix import Row
+from tests.timing import AT_ONCE_S, PATIENCE_S
 
-#: Until local workers have ended after their master: by its end, not by its silence (SILENCE_S).
-ORPHANS_S, SILENCE_S = 5.0, 60
-#: Until a new master knows workers that are there; its own start is in it, on a busy machine.
-KNOWN_S = 10.0
 GONE = "The master is gone"
 
 
@@ -70,7 +67,7 @@ def test_the_next_master_works_at_once_with_the_same_workers(
     second = commands.start_run(*options, "-v", "-o", 100, workers=None, ports=ports)
     for name in ("one", "two"):
         second.wait_for(f"Worker {name} ")
-    assert row.recovered() < KNOWN_S
+    assert row.recovered() < AT_ONCE_S
     ended = second.wait().fine()
     assert {record.pid for record in workers_of(ended.results)} == {w.pid for w in workers}
     check_all_done(ended, 100, embedded_swift, base, before)
@@ -146,14 +143,14 @@ def test_local_workers_die_with_their_master(
 ) -> None:
     ports = free_ports()
     path = commands.scenario(container_base=base, crud_profile=[1, 1, 0, 0], think_time=0.02)
-    options = ["-f", path, "--worker-timeout", SILENCE_S, *login(embedded_swift)]
+    options = ["-f", path, "--worker-timeout", PATIENCE_S, *login(embedded_swift)]
     started = commands.start_run(*options, "-o", 10**6, ports=ports)
     until("objects", lambda: written(embedded_swift, base) > 10)
     workers = [worker.pid for worker in started.workers()]
     assert len(workers) == 2
     kill(started)
     row.strike()
-    until("no worker", lambda: all(is_gone(pid) for pid in workers), ORPHANS_S)
+    until("no worker", lambda: all(is_gone(pid) for pid in workers), AT_ONCE_S)
     row.recovered()
     row.saw("they ended with it")
     again = commands.run(*options, "-o", 30, ports=ports).fine()

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from tests.e2e.faults.hostile import NETWORK_S, SILENT, TOO_LONG, UNFINISHED, Bench
+from tests.e2e.faults.hostile import SILENT, TOO_LONG, UNFINISHED, Bench
 from tests.e2e.faults.matrix import Row
 from tests.fakes.hostile_swift import (
     Behaviour,
@@ -28,6 +28,7 @@ from tests.fakes.server_behaviours import (
     saying,
     stall,
 )
+from tests.timing import STALL_S
 
 #: So that all wait for the same timeout.
 AT_ONCE = {"user_count": 12}
@@ -179,7 +180,7 @@ def test_cleanup_containers(
 ) -> None:
     with HostileSwift({fault: behaviour}, of_containers("GET")) as swift:
         # Nothing is asked but that listing: a short timeout is met by it as surely as a long one.
-        timeout_s = 0.5 if words in (SILENT_AT_LISTING, "took too long") else NETWORK_S
+        timeout_s = 0.5 if words in (SILENT_AT_LISTING, "took too long") else STALL_S
         options = ["-S", swift.url, "-T", swift.token, "--network-timeout", timeout_s]
         ended = bench.call("cleanup-containers", "--yes", *options)
         line = ended.one_line()

@@ -11,7 +11,6 @@ import trustme
 from ssbench.core.model import ErrorKind
 from tests.e2e.commands import Commands, until
 from tests.e2e.faults.hostile import (
-    CONNECT_S,
     MEMORY_MAX_MB,
     TIMEOUTS,
     Bench,
@@ -24,6 +23,7 @@ from tests.fakes.hostile_swift import Behaviour, HostileSwift
 from tests.fakes.scripted_server import Peer
 from tests.fakes.server_behaviours import leave, reading, reset, saying, stall
 from tests.servers.certificates import Certificates
+from tests.timing import STALL_S
 
 GIVEN_TOKEN = ["--os-auth-token", "tk", *TIMEOUTS, "--retries", 0]
 
@@ -32,7 +32,7 @@ HANDSHAKES: dict[str, tuple[Behaviour, str]] = {
     "closes in the handshake": (leave, "TLS failed"),
     # Not before its first byte: the client may not have seen yet that the connection was made.
     "resets in the handshake": (reading(1, then=reset), "TLS failed: connection reset by peer"),
-    "stalls in the handshake": (stall, f"no connection within {CONNECT_S:g} s"),
+    "stalls in the handshake": (stall, f"no connection within {STALL_S:g} s"),
     "speaks HTTP without TLS": (saying(b"HTTP/1.1 400 No\r\n\r\n"), "TLS failed"),
 }
 

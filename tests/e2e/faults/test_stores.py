@@ -12,17 +12,17 @@ from ssbench.core.errors import ExitStatus, StatFileError
 from ssbench.core.model import ErrorKind
 from ssbench.storage.http.verify import FOREIGN_ETAGS
 from tests.e2e.commands import Commands, Ended, Started, until
-from tests.e2e.faults.hostile import Fault, failures, judged, signs
+from tests.e2e.faults.hostile import SILENT, Fault, failures, judged, signs
 from tests.e2e.faults.matrix import Row
 from tests.e2e.stores import Store, http_stores
 from tests.fakes.breaking_proxy import BreakingProxy, Lie, with_body, with_etag
 from tests.fakes.gate import Gate
 from tests.fakes.server_behaviours import OK, START, keep, reading, reset, saying, stall
+from tests.timing import STALL_S
 
 K = ErrorKind
 SIZE = 300_000  #: of the uploads that are cut
 USERS = 4
-NETWORK_S = 3  #: longer than a real server on a busy host takes to respond
 
 
 @pytest.fixture(scope="module")
@@ -60,13 +60,13 @@ def test_broken_reads_have_a_cause(store: Store, commands: Commands, row: Row) -
             200,
         ),
         "503": Fault(saying(store.unavailable, then=keep), K.STATUS, store.unavailable_words, 503),
-        "silent": Fault(stall, K.NETWORK_TIMEOUT, f"silent for {NETWORK_S} s"),
+        "silent": Fault(stall, K.NETWORK_TIMEOUT, SILENT),
         "well too": None,
     }
     behaviours = {name: fault and fault.behaviour for name, fault in faults.items()}
     with store.broken(behaviours) as proxy:
         ended = store.run(
-            commands, proxy.port, "--retries", 0, "--network-timeout", NETWORK_S,
+            commands, proxy.port, "--retries", 0, "--network-timeout", STALL_S,
             crud_profile=[0, 1, 0, 0], operation_count=32,
         ).wait()  # fmt: skip
     account = row.accounted(ended.stats)
