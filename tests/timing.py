@@ -17,7 +17,7 @@ P = ParamSpec("P")
 #: Tells what never happens: what a test waits for has no bound of its own on a host that others use
 #: too.
 PATIENCE_S = 400.0
-#: Far above what a busy host adds to a thing that is done at once, and far below PATIENCE_S, which what
+#: Far above what a busy host adds to what is done at once, and far below PATIENCE_S, which what
 #: must not be waited for takes in these tests.
 AT_ONCE_S = 60.0
 #: For which a store that stalls is waited for: longer than a busy host holds up one that does not.

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from ssbench.cli.commands import master_parser
-from ssbench.cli.config import run_config, values_of
+from ssbench.cli.config import run_config
 from ssbench.commands.run import search_config, sweep_config
 from ssbench.core.errors import UsageError
-from ssbench.core.peers import TransportConfig
 from ssbench.runner.config import RunConfig, SearchConfig
 from ssbench.storage.swift.options import login_options, plan_login
 from tests.fakes.terminal import must_be_line, steering
@@ -37,32 +36,6 @@ def test_without_options_a_run_has_the_defaults_of_its_type() -> None:
     chosen = config("--noop")
     plain = RunConfig(scenario=chosen.scenario, store=chosen.store, is_noop=True)
     assert chosen == plain
-
-
-def test_overrides_are_exactly_the_given_options() -> None:
-    assert config("--noop").overrides == {}
-    line = (
-        "--noop -u 4 -o 5 -r 6.5 -c 7 -b 8 --delete-after 0 -p gold --seed 0 --container-base mine"
-        " --rate 2 --arrivals poisson --think-time 1 --warmup 0 --cooldown 1"
-    )
-    assert config(line).overrides == {
-        "user_count": 4, "operation_count": 5, "run_seconds": 6.5, "container_count": 7,
-        "block_size": 8, "delete_after": 0, "policy": "gold", "seed": 0, "container_base": "mine",
-        "rate": 2.0, "arrivals": "poisson", "think_time": [1.0, 1.0], "warmup": 0.0, "cooldown": 1,
-    }  # fmt: skip
-
-
-def test_percentiles_and_retries_of_a_run() -> None:
-    chosen = config("--noop --retries 0 --pctile 99.9 --pctile 5")
-    assert (chosen.retries, chosen.percentiles) == (0, (99.9, 5.0))
-
-
-def test_a_run_against_a_store() -> None:
-    chosen = config(f"{LOGIN} -S http://n/v1/A -S http://o/v1/A")
-    assert chosen.store is not None
-    login = login_options(chosen.store)
-    assert login.auth == "http://h/auth"
-    assert login.storage_urls == ("http://n/v1/A", "http://o/v1/A")
 
 
 @pytest.mark.parametrize("words", ["--noop", "--storage noop"])
@@ -140,14 +113,6 @@ def test_options_of_a_search_that_exclude_each_other(words: str, says: str) -> N
 
 
 # The transport ------------------------------------------------------------------------------
-
-
-def test_the_transport_of_a_master() -> None:
-    assert TransportConfig(**values_of(TransportConfig, ns("kill-workers"))) == TransportConfig()
-    line = "kill-workers --zmq-bind-ip ::1 --zmq-work-port 1 --zmq-results_port 2"
-    typed = ns(f"{line} --zmq-control-port 3 --zmq-key-file my.key")
-    found = TransportConfig(**values_of(TransportConfig, typed))
-    assert found == TransportConfig("::1", 1, 2, 3, "my.key")
 
 
 @pytest.mark.parametrize(

@@ -125,15 +125,6 @@ def test_output_that_cannot_be_written_is_an_error_at_the_end(
     check_output()  # it is told once
 
 
-def test_messages_that_cannot_be_written_end_nothing(
-    full: TextIO, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "stderr", full)
-    tell("one")
-    tell("two")
-    check_output()
-
-
 def test_messages_go_on_once_a_full_pipe_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     reader, writer = os.pipe()
     os.set_blocking(writer, False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import io
-import json
 import os
 import signal
 import socket
@@ -30,21 +29,6 @@ LOGIN = ["-A", "http://127.0.0.1:1/auth/v1.0", "-U", "test:tester", "-K", "s3cre
 
 
 # The command line -------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("words", [[], ["no-such-command"], ["run-scenario"], ["report-scenario"]])
-def test_wrong_usage_is_status_2(shell: Shell, words: list[str]) -> None:
-    said = shell(*words)
-    assert said.status == 2
-    assert said.out == ""
-    assert "ssbench-master" in said.err
-
-
-def test_version_and_help(shell: Shell) -> None:
-    assert shell("--version").out.startswith("ssbench ")
-    said = shell("run-scenario", "-h")
-    assert said.status == 0
-    assert "--embedded-swift" in said.out
 
 
 def test_the_canned_scenarios_are_listed_with_a_line_each(shell: Shell) -> None:
@@ -78,22 +62,7 @@ def test_a_faulty_scenario_has_status_2_and_names_the_place(
     assert not list(tmp_path.glob("**/*.stat.gz"))
 
 
-def test_a_missing_scenario_file(shell: Shell, tmp_path: Path) -> None:
-    said = shell("run-scenario", "-f", tmp_path / "none", "--noop")
-    assert said.status == 2
-    assert said.err.count("\n") == 1
-    assert "very_small" in said.err
-    assert shell("run-scenario", "-f", tmp_path, "--noop").status == 2
-
-
 # The store, the ports, the files ----------------------------------------------------------
-
-
-def test_missing_credentials_list_the_ways_to_give_them(shell: Shell) -> None:
-    said = shell("run-scenario", "-f", "very_small")
-    assert said.status == 2
-    for word in ("ST_AUTH", "OS_AUTH_URL", "--embedded-swift"):
-        assert word in said.err
 
 
 def test_an_unreachable_store(shell: Shell) -> None:
@@ -109,25 +78,6 @@ def test_a_port_in_use(shell: Shell) -> None:
         said = shell.run("--zmq-work-port", port)
     assert said.status == 1
     assert f"127.0.0.1:{port}: can't listen there: Address already in use" in said.err
-
-
-def test_a_stat_file_that_cannot_be_written(shell: Shell, tmp_path: Path) -> None:
-    path = tmp_path / "none" / "x.stat.gz"
-    said = shell.run("-s", path)
-    assert said.status == 2
-    assert f"-s {path}: can't be written: No such file" in said.err
-
-
-def test_no_worker_joins(shell: Shell) -> None:
-    said = shell.run("--worker-wait", 0.1, "-q", workers=0)
-    assert said.status == 6
-    assert "no worker joined within 0.1 s" in said.err
-
-
-def test_too_few_workers_join(shell: Shell) -> None:
-    """None of two, and one of two, are the same to a script."""
-    said = shell.run("--worker-wait", 0.1, "--expect-workers", 2, "-q", workers=0)
-    assert said.status == 6
 
 
 @pytest.mark.usefixtures("forked_workers")
@@ -194,25 +144,6 @@ def test_an_error_names_the_key_of_the_site(shell: Shell, monkeypatch: pytest.Mo
     assert f"ssbench-master: {path}: [run-scenario] cooldown, -r (run_seconds): warm-up" in said.err
 
 
-@pytest.mark.parametrize("command", ["run-scenario", "kill-workers"])
-def test_faulty_key_files(shell: Shell, tmp_path: Path, command: str) -> None:
-    words = {"run-scenario": ["-f", "very_small", "--noop", "-s", tmp_path / "x.stat.gz"]}
-    open_to_all, none, rubbish = (tmp_path / name for name in ("open", "none", "rubbish"))
-    CurveKey.generate().save(str(open_to_all))
-    open_to_all.chmod(0o644)
-    rubbish.write_text("s3cret")
-    rubbish.chmod(0o600)
-    for path, why in (
-        (open_to_all, "chmod 600"),
-        (none, "can't be read"),
-        (rubbish, "not a key of ssbench"),
-    ):
-        said = shell(command, *words.get(command, []), "--zmq-key-file", path)
-        assert said.status == 2
-        assert why in said.err
-        assert str(path) in said.err
-
-
 def test_make_key(shell: Shell, tmp_path: Path) -> None:
     path = tmp_path / "key"
     said = shell("make-key", path)
@@ -266,25 +197,6 @@ def command_line(*words: object) -> subprocess.CompletedProcess[str]:
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
-
-
-def test_reports_of_a_run(shell: Shell, done: Path, tmp_path: Path) -> None:
-    text = shell("report-scenario", "-s", done)
-    assert (text.status, text.err) == (0, "")
-    assert "TOTAL" in text.out
-    csv = shell("report-scenario", "-s", done, "--csv")
-    assert (csv.status, csv.out.count("\n")) == (0, 2)
-    assert json.loads(shell("report-scenario", "-s", done, "--json").out)
-    rps, report = tmp_path / "rps.csv", tmp_path / "report.txt"
-    said = shell("report-scenario", "-s", done, "-r", rps, "-f", report, "--pctile", "99.9")
-    assert (said.status, said.out) == (0, "")
-    assert rps.read_text()
-    assert "99.9" in report.read_text()
-    hosts = tmp_path / "hosts.csv"
-    assert shell("report-scenario", "-s", done, "-f", report, "--host-stats", hosts).status == 0
-    said = shell("report-scenario", "-s", done, "-f", report, "--host-stats", "-")
-    assert said.out == hosts.read_text()
-    assert said.out.startswith("phase,at_s,")
 
 
 REPORT_FILES = pytest.mark.parametrize(
@@ -344,17 +256,6 @@ def test_a_profile_file_of_a_run_without_a_profile(
     assert not (tmp_path / "stacks").exists()
 
 
-def test_files_other_than_stat_files(shell: Shell, tmp_path: Path) -> None:
-    rubbish = tmp_path / "rubbish"
-    rubbish.write_bytes(b"hello, world" * 99)
-    for path, status in ((rubbish, 1), (tmp_path / "none", 2), (tmp_path, 2)):
-        said = shell("report-scenario", "-s", path)
-        assert (said.status, said.out) == (status, "")
-        assert said.err.startswith("ssbench-master: ")
-        assert str(path) in said.err
-        assert said.err.count("\n") == 1
-
-
 def test_the_gz_suffix_is_optional(shell: Shell, tmp_path: Path) -> None:
     said = shell.run("-s", tmp_path / "a.stat")
     assert said.status == 0
@@ -365,14 +266,6 @@ def test_the_gz_suffix_is_optional(shell: Shell, tmp_path: Path) -> None:
     assert report == shell("report-scenario", "-s", tmp_path / "a.stat.gz", "--csv")
     over = shell("report-scenario", "-s", tmp_path / "a.stat", "-f", tmp_path / "a.stat.gz")
     assert (over.status, "is a stat file and is not overwritten" in over.err) == (2, True)
-
-
-def test_an_empty_file(shell: Shell, tmp_path: Path) -> None:
-    path = tmp_path / "empty"
-    path.touch()
-    said = shell("report-scenario", "-s", path)
-    assert said.status == 1
-    assert said.err.count("\n") == 1
 
 
 def test_a_truncated_file_is_reported_as_far_as_it_goes(
@@ -436,12 +329,6 @@ def test_a_reader_that_closes_the_pipe_is_no_error(
     assert with_output(closed_pipe, *words, *more, program=program) == (0, "")
 
 
-def test_a_run_goes_on_without_a_reader_of_its_output(closed_pipe: int, tmp_path: Path) -> None:
-    path = tmp_path / "x.stat.gz"
-    status, said = with_output(closed_pipe, *BENCH, *free_ports(), "-s", path)
-    assert (status, said.splitlines()[-1]) == (0, f"INFO:Results saved to {path}")
-
-
 def test_statuses_count_without_a_reader_of_messages(done: Path, closed_pipe: int) -> None:
     ended = subprocess.run(
         [
@@ -477,15 +364,6 @@ def test_an_early_interrupt_gives_one_line(shell: Shell, monkeypatch: pytest.Mon
 
     monkeypatch.setattr("ssbench.commands.report.read_stats", interrupted)
     assert shell("report-scenario", "-s", "x") == (5, "", "ssbench-master: interrupted\n")
-
-
-def test_a_scenario_from_standard_input(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(sys, "stdin", io.StringIO("[1"))
-    said = shell("run-scenario", "-f", "-", "--noop", "-s", tmp_path / "x")
-    assert said.status == 2
-    assert "stdin" in said.err
 
 
 CANNOT_WRITE = "cannot write to standard output: No space left on device\n"

@@ -139,13 +139,6 @@ def test_faults_are_named_with_file_and_key(
     assert says in lines[-1]
 
 
-def test_faults_of_variables_name_the_variable(parse: Parse) -> None:
-    with pytest.raises(UsageError, match=r'^SSBENCH_USERS: "few" is not a whole number'):
-        parse(RUN, "", {"SSBENCH_USERS": "few"})
-    with pytest.raises(UsageError, match=r"^SSBENCH_YES: --yes is for the command line only"):
-        parse("cleanup-containers", "", {"SSBENCH_YES": "1"})
-
-
 def test_misspelt_variables_are_named() -> None:
     site = SiteDefaults(
         {"SSBENCH_USRS": "3", "SSBENCH_USERS": "3", "SSBENCH_ALL_SERVERS": "1", "X": ""}

@@ -36,32 +36,6 @@ def test_urls_and_timeouts_reach_the_store_and_the_login(command: str) -> None:
     assert "s3cret" not in repr(chosen)
 
 
-def test_environment_variables_of_the_store_reach_the_login() -> None:
-    chosen = store_options(ns("cleanup-containers"), {"OS_STORAGE_URL": "http://e/v1/A"})
-    login = login_options(chosen)
-    assert (login.storage_urls, login.os_storage_url) == ((), "http://e/v1/A")
-    assert (chosen.connect_timeout_s, chosen.network_timeout_s) == (10.0, 20.0)
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        ("--connect-timeout 0", "--connect-timeout: 0 is not above 0; a number of seconds above 0"),
-        ("--network-timeout soon", '--network-timeout: "soon" can\'t be read'),
-        ("-S host:x", "-S/--storage-url: the URL 'host:x'"),
-        ("-S http://u:s3cret@h/v1/A", "-S/--storage-url: the URL"),
-    ],
-)
-def test_invalid_values_are_named_without_passwords(
-    words: str, says: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit):
-        ns(f"cleanup-containers {words}")
-    said = capsys.readouterr().err
-    assert says in said
-    assert "s3cret" not in said
-
-
 def test_a_store_is_chosen_by_name_and_noop_is_a_short_form() -> None:
     assert store_options(ns("cleanup-containers"), {}).driver == "swift"
     assert store_options(ns("cleanup-containers --storage noop"), {}).driver == "noop"
