@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from ssbench.cli.console import tell
 from ssbench.core.cpu_profile import CpuProfile, collapsed, hot_functions
 from ssbench.core.text import plural
-from ssbench.host.private_files import new_file
+from ssbench.host.files import new_file
 from ssbench.host.sampler import StackSampler
 
 HOTTEST = 10

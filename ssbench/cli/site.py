@@ -24,7 +24,7 @@ from ssbench.core.errors import UsageError
 from ssbench.core.hiding import Hiding
 from ssbench.core.option import VARIABLE_PREFIX, Option
 from ssbench.core.scenario.syntax import TomlError, parse_toml
-from ssbench.host.user_files import read_text
+from ssbench.host.files import read_text
 from ssbench.storage.options import variables_of
 from ssbench.storage.registry import ROWS, options_of
 

@@ -1,7 +1,7 @@
 """A real OpenStack Swift on loopback, in a process of its own, with temporary data.
 
 Swift runs on eventlet and ssbench on gevent, and the two can't share a process. The parent's side
-(``launcher``, ``workdir``, ``plan``) uses only the standard library. ``server`` and ``direct``
+(``launcher``, ``plan``) uses only the standard library. ``server`` and ``direct``
 import Swift and run only in the child.
 """
 

@@ -19,10 +19,9 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from ssbench.core.errors import SsbenchError, UsageError
-from ssbench.embedded import workdir
-from ssbench.embedded.plan import ROLES, USERS, Plan, SwiftOptions
+from ssbench.embedded.plan import ROLES, USERS, Plan, SwiftOptions, make_workdir, remove_workdir
+from ssbench.host.files import open_file
 from ssbench.host.process import child_environment
-from ssbench.host.user_files import open_file
 
 INSTALL_HINT = (
     "the embedded Swift isn't installed: in ssbench's checkout, pip install '.[embedded]'"
@@ -107,7 +106,7 @@ class EmbeddedSwift:
                 process.wait()
         self._processes.clear()
         if self._plan:
-            workdir.remove(self._plan.top)
+            remove_workdir(self._plan.top)
             self._plan = None
 
     @property
@@ -166,7 +165,7 @@ class EmbeddedSwift:
 
     def _make_plan(self, sockets: dict[str, socket.socket]) -> Plan:
         options = self._options
-        top = workdir.make_workdir(options.directory)
+        top = make_workdir(options.directory)
         return Plan(
             options=replace(  # the child runs in another directory
                 options,

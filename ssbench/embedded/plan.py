@@ -1,13 +1,21 @@
-"""What the parent passes to the child, as one line of JSON, and Swift's configuration files."""
+"""What parent and child share: the plan, which the parent passes as one line of JSON, Swift's
+configuration files, and the directory, with the removal of those that killed processes left.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import re
+import shutil
+import stat
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
+from ssbench.core.errors import SsbenchError
 from ssbench.core.hiding import Hiding
 
 ROLES = ("account", "container", "object", "proxy")
@@ -25,6 +33,11 @@ POLICIES = ("gold", "silver")
 #: Section -> option -> value, of a configuration file.
 Sections = Mapping[str, Mapping[str, str]]
 
+WORKDIR_PREFIX = "ssbench-swift-"
+
+#: /var/tmp too: on many systems /tmp is a small tmpfs.
+WORKDIR_PLACES = ("/tmp", "/var/tmp")  # nosec B108 # mkdtemp makes a private folder there
+
 
 class SwiftOptions(Hiding, frozen=True):
     """The choices that a user of an embedded Swift has."""
@@ -37,7 +50,7 @@ class SwiftOptions(Hiding, frozen=True):
     in_memory: bool = False  #: keep objects in the server's memory instead of files
     tls_cert: str | Path = ""  #: PEM file; with it the proxy serves https
     tls_key: str | Path = ""  #: PEM file
-    directory: str | None = None  #: parent of the data directory; None: see workdir
+    directory: str | None = None  #: parent of the data directory; None: see make_workdir
     log_path: str | Path | None = None  #: access log; None: in the data directory
     #: Added to proxy-server.conf, or replacing what is there.
     proxy_conf: Sections = {}
@@ -177,3 +190,99 @@ def proxy_conf(plan: Plan) -> Sections:
         },
         **filters,
     }
+
+
+def make_workdir(parent: str | None = None) -> Path:
+    """Make a private directory, named after this process, where most space is free.
+
+    First removes directories of this user's dead processes from the same places.
+
+    :param parent: the place to use; None: $TMPDIR, or else one of WORKDIR_PLACES.
+    :raises SsbenchError: no place is writable and supports the xattrs that Swift needs.
+    """
+    places = workdir_places(parent)
+    for place in places:
+        remove_stale(place)
+    faults = []
+    for place in sorted(places, key=free_bytes, reverse=True):
+        try:
+            top = Path(tempfile.mkdtemp(prefix=f"{WORKDIR_PREFIX}{os.getpid()}-", dir=place))
+        except OSError as e:
+            faults.append(f"{place}: {e.strerror}")
+            continue
+        if holds_attributes(top):
+            return top
+        shutil.rmtree(top, ignore_errors=True)
+        faults.append(f"{place}: this file system has no user attributes (xattr)")
+    raise SsbenchError(
+        f"no directory for the embedded Swift ({'; '.join(faults)}); "
+        "set TMPDIR to one on ext4, xfs or btrfs"
+    )
+
+
+def workdir_places(parent: str | None) -> list[str]:
+    chosen = parent or os.environ.get("TMPDIR")
+    return [chosen] if chosen else [place for place in WORKDIR_PLACES if os.path.isdir(place)]
+
+
+def free_bytes(place: str) -> int:
+    """Bytes that this user can still write at a place; 0 if unknown."""
+    try:
+        found = os.statvfs(place)
+    except OSError:
+        return 0
+    return found.f_bavail * found.f_frsize
+
+
+def holds_attributes(directory: Path) -> bool:
+    """Whether files here can have user xattrs, in which Swift stores an object's metadata."""
+    probe = directory / "probe"
+    try:
+        probe.touch()
+        os.setxattr(probe, "user.swift.metadata", b"x")
+    except OSError:
+        return False
+    finally:
+        probe.unlink(missing_ok=True)
+    return True
+
+
+def remove_stale(place: str) -> None:
+    """Remove our directories whose process has ended."""
+    for path in sorted(Path(place).glob(f"{WORKDIR_PREFIX}*")):
+        pid = owner_pid(path.name)
+        if pid and is_ours(path) and not is_running(pid):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def is_ours(path: Path) -> bool:
+    # lstat: a symbolic link, perhaps of another user, is not one of our directories.
+    try:
+        found = path.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
+
+
+def owner_pid(name: str) -> int | None:
+    """The process in a directory's name; None if the name isn't one of ours."""
+    found = re.match(f"{WORKDIR_PREFIX}([0-9]{{1,9}})-", name)
+    return int(found[1]) if found else None
+
+
+def is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # another user's
+        pass
+    return True
+
+
+def remove_workdir(top: str) -> None:
+    """Remove the tree, even while an ending server still writes into it."""
+    for _ in range(5):
+        shutil.rmtree(top, ignore_errors=True)
+        if not os.path.lexists(top):
+            return

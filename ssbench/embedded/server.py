@@ -19,8 +19,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from ssbench.embedded import workdir
-from ssbench.embedded.plan import POLICIES, Plan, conf_files, etc_dir
+from ssbench.embedded.plan import POLICIES, Plan, conf_files, etc_dir, remove_workdir
 from ssbench.host.process import allow_many_connections
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ def end_with_parent(plan: Plan) -> None:
     """End this process, and remove its directory, when the parent ends."""
 
     def end(*_: object) -> None:
-        workdir.remove(plan.top)
+        remove_workdir(plan.top)
         os._exit(0)
 
     # Keep the real os.read and start a real thread, before eventlet replaces both: a busy or

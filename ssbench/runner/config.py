@@ -14,8 +14,8 @@ from ssbench.core import units
 from ssbench.core.errors import UsageError
 from ssbench.core.option import EXECUTION, LOAD, RESULTS, SEARCH, WORKERS, of_field
 from ssbench.core.peers import MAX_WORKERS, Limits, TransportConfig
+from ssbench.host.files import read_text
 from ssbench.host.process import usable_cores
-from ssbench.host.user_files import read_text
 
 if TYPE_CHECKING:
     from ssbench.core.hostlist import SshHost

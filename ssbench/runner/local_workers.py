@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from ssbench.core.errors import UsageError
 from ssbench.core.model import WorkerExit
 from ssbench.core.text import plural, printable
-from ssbench.host.private_files import numbered_log
+from ssbench.host.files import numbered_log
 from ssbench.host.process import (
     HostLimits,
     allow_many_connections,

@@ -11,7 +11,7 @@ import ssbench
 from ssbench.core.errors import UsageError
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import close_matches, printable
-from ssbench.host.user_files import read_bytes
+from ssbench.host.files import read_bytes
 
 if TYPE_CHECKING:
     from importlib.abc import Traversable

@@ -31,7 +31,7 @@ from ssbench.core.settings import StorageSettings
 from ssbench.core.text import plural
 from ssbench.core.workload.bench import bench_jobs, why_not_held
 from ssbench.core.workload.workload import EnsureWorkload, InitialWorkload, initial_jobs
-from ssbench.host import info
+from ssbench.host import metrics
 from ssbench.master.phase_machine import PhaseOutcome, PhasePlan
 from ssbench.runner.config import RunPlan
 from ssbench.runner.prepare import (
@@ -243,8 +243,8 @@ class Run:
             overrides=scenario.overrides,
             seed=self.session.seed,
             driver=settings.driver,
-            hosts=info.facts(),
-            versions=info.versions(),
+            hosts=metrics.facts(),
+            versions=metrics.versions(),
             verify=self.config.verify,
             operations=tuple(row.to_map() for row in OPERATIONS.values()),
             names=settings.names,

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ssbench.core.errors import StatFileError, UsageError
-from ssbench.host.private_files import lock, private_folder
+from ssbench.host.files import lock, private_folder
 from ssbench.statfile.blocks import begins_a_block
 from ssbench.statfile.reader import StatFileReader
 

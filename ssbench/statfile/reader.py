@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 from ssbench.core.errors import MessageError, NoStatFileError, StatFileError, UsageError
 from ssbench.core.records import Record, ResultBatch, RunFooter, RunHeader
-from ssbench.host.user_files import open_file
+from ssbench.host.files import open_file
 from ssbench.statfile.blocks import (
     ARRAY_MARKS,
     MAP_MARKS,

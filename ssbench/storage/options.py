@@ -17,7 +17,7 @@ from ssbench.core.hiding import Hiding
 from ssbench.core.option import AssumedUrl, Option, of_field, with_scheme
 from ssbench.core.settings import LISTED_MAX, URL_CHOICES
 from ssbench.core.text import printable
-from ssbench.host.user_files import read_bytes, read_text
+from ssbench.host.files import read_bytes, read_text
 
 if TYPE_CHECKING:
     import ssl

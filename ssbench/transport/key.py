@@ -21,7 +21,7 @@ from msgspec.structs import astuple
 
 from ssbench.core.errors import UsageError
 from ssbench.core.hiding import Hiding
-from ssbench.host.user_files import open_file
+from ssbench.host.files import open_file
 
 if TYPE_CHECKING:
     from typing_extensions import Self

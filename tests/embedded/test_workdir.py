@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ssbench.core.errors import SsbenchError
-from ssbench.embedded import workdir
+from ssbench.embedded import plan
 
 
 def dead_pid() -> int:
@@ -20,9 +20,9 @@ def dead_pid() -> int:
 
 
 def test_the_directory_is_private_and_named_after_this_process(tmp_path: Path) -> None:
-    made = workdir.make_workdir(str(tmp_path))
+    made = plan.make_workdir(str(tmp_path))
     assert made.parent == tmp_path
-    assert workdir.owner_pid(made.name) == os.getpid()
+    assert plan.owner_pid(made.name) == os.getpid()
     assert stat.S_IMODE(made.stat().st_mode) == 0o700
     assert list(made.iterdir()) == []
 
@@ -36,63 +36,63 @@ def test_the_directory_is_where_most_space_is_free(
         place.mkdir()
     free = {str(place): 1000 - 10 * (number == full) for number, place in enumerate(places)}
     monkeypatch.delenv("TMPDIR", raising=False)
-    monkeypatch.setattr(workdir, "PLACES", (*map(str, places), str(tmp_path / "missing")))
-    monkeypatch.setattr(workdir, "free_bytes", free.__getitem__)
-    assert workdir.make_workdir().parent == places[1 - full]
+    monkeypatch.setattr(plan, "WORKDIR_PLACES", (*map(str, places), str(tmp_path / "missing")))
+    monkeypatch.setattr(plan, "free_bytes", free.__getitem__)
+    assert plan.make_workdir().parent == places[1 - full]
 
 
 def test_the_next_place_is_taken_where_the_first_can_not_be(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workdir, "candidates", lambda parent: ["/proc", str(tmp_path)])
-    assert workdir.make_workdir().parent == tmp_path
+    monkeypatch.setattr(plan, "workdir_places", lambda parent: ["/proc", str(tmp_path)])
+    assert plan.make_workdir().parent == tmp_path
 
 
 def test_free_space_is_that_of_the_user(tmp_path: Path) -> None:
     free = shutil.disk_usage(tmp_path).free
-    assert 0.5 < (workdir.free_bytes(str(tmp_path)) + 1) / (free + 1) < 2  # others write, too
-    assert workdir.free_bytes("/no/such/place") == 0
+    assert 0.5 < (plan.free_bytes(str(tmp_path)) + 1) / (free + 1) < 2  # others write, too
+    assert plan.free_bytes("/no/such/place") == 0
 
 
 def test_only_directories_of_dead_processes_are_removed(tmp_path: Path) -> None:
-    stale = tmp_path / f"{workdir.PREFIX}{dead_pid()}-abc"
+    stale = tmp_path / f"{plan.WORKDIR_PREFIX}{dead_pid()}-abc"
     (stale / "node").mkdir(parents=True)
     others = [
-        tmp_path / f"{workdir.PREFIX}{os.getppid()}-abc",
-        tmp_path / f"{workdir.PREFIX}notanumber",
-        tmp_path / f"{workdir.PREFIX}{10**30}-abc",
-        tmp_path / f"{workdir.PREFIX}\u0663-abc",
+        tmp_path / f"{plan.WORKDIR_PREFIX}{os.getppid()}-abc",
+        tmp_path / f"{plan.WORKDIR_PREFIX}notanumber",
+        tmp_path / f"{plan.WORKDIR_PREFIX}{10**30}-abc",
+        tmp_path / f"{plan.WORKDIR_PREFIX}\u0663-abc",
         tmp_path / "unrelated",
     ]
     for other in others:
         other.mkdir()
-    workdir.make_workdir(str(tmp_path))
+    plan.make_workdir(str(tmp_path))
     assert not stale.exists()
     assert all(other.is_dir() for other in others)
 
 
 def test_directories_of_other_users_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    theirs = tmp_path / f"{workdir.PREFIX}{dead_pid()}-abc"
+    theirs = tmp_path / f"{plan.WORKDIR_PREFIX}{dead_pid()}-abc"
     theirs.mkdir()
     monkeypatch.setattr(os, "getuid", lambda: theirs.stat().st_uid + 1)
-    workdir.remove_stale(str(tmp_path))
+    plan.remove_stale(str(tmp_path))
     assert theirs.is_dir()
-    assert not workdir.is_ours(tmp_path / "missing")
+    assert not plan.is_ours(tmp_path / "missing")
 
 
 def test_links_are_not_followed(tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.mkdir()
-    link = tmp_path / f"{workdir.PREFIX}{dead_pid()}-abc"
+    link = tmp_path / f"{plan.WORKDIR_PREFIX}{dead_pid()}-abc"
     link.symlink_to(precious)
-    workdir.remove_stale(str(tmp_path))
+    plan.remove_stale(str(tmp_path))
     assert precious.is_dir()
     assert link.is_symlink()
 
 
 def test_a_missing_directory_is_named() -> None:
     with pytest.raises(SsbenchError, match=r"/no/such/place: No such file.*TMPDIR"):
-        workdir.make_workdir("/no/such/place")
+        plan.make_workdir("/no/such/place")
 
 
 def test_a_file_system_without_xattrs_is_rejected(
@@ -103,7 +103,7 @@ def test_a_file_system_without_xattrs_is_rejected(
 
     monkeypatch.setattr(os, "setxattr", refuse)
     with pytest.raises(SsbenchError, match="no user attributes"):
-        workdir.make_workdir(str(tmp_path))
+        plan.make_workdir(str(tmp_path))
     assert not list(tmp_path.iterdir())
 
 
@@ -111,15 +111,15 @@ def test_tmpdir_overrides_the_default_directories(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    assert workdir.candidates(None) == [str(tmp_path)]
-    assert workdir.candidates("/else") == ["/else"]
+    assert plan.workdir_places(None) == [str(tmp_path)]
+    assert plan.workdir_places("/else") == ["/else"]
     monkeypatch.delenv("TMPDIR")
-    assert "/tmp" in workdir.candidates(None)
+    assert "/tmp" in plan.workdir_places(None)
 
 
 def test_remove_removes_a_tree_that_may_be_missing(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     (tree / "a" / "b").mkdir(parents=True)
-    workdir.remove(str(tree))
+    plan.remove_workdir(str(tree))
     assert not tree.exists()
-    workdir.remove(str(tree))
+    plan.remove_workdir(str(tree))

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from ssbench.core.errors import StatFileError
-from ssbench.host import private_files
-from ssbench.host.private_files import new_file, numbered_log, private_folder
+from ssbench.host import files
+from ssbench.host.files import new_file, numbered_log, private_folder
 from tests.descriptors import open_descriptors
 
 WHAT_HELPS = "set TMPDIR"
@@ -46,7 +46,7 @@ def test_a_folder_of_another_user_is_not_used(
             return facts
         return os.stat_result([*facts[:4], os.geteuid() + 1, *facts[5:10]])
 
-    monkeypatch.setattr(private_files.os, "fstat", fstat)
+    monkeypatch.setattr(files.os, "fstat", fstat)
     assert private_folder(tmp_path, WHAT_HELPS) == own
     assert mode(tmp_path / "ssbench-results") == 0o755
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ssbench.core.errors import SsbenchError
 from ssbench.embedded import SwiftOptions
-from ssbench.embedded.workdir import make_workdir
+from ssbench.embedded.plan import make_workdir
 
 MEMORY = "/dev/shm"
 

@@ -33,7 +33,7 @@ from ssbench.core.operations import CREATE, READ
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import bytes_text, in_unit, plural, printable
 from ssbench.core.workload.workload import NumberedWorkload
-from ssbench.host.user_files import open_file
+from ssbench.host.files import open_file
 from ssbench.live.terminal import make_progress
 from ssbench.runner import execute, open_session
 from ssbench.runner.config import FREE_PORTS, RunConfig, RunPlan

@@ -20,7 +20,7 @@ from ssbench.core.errors import SsbenchError, UsageError
 from ssbench.core.model import SECOND_NS
 from ssbench.core.operations import Effect, row_of
 from ssbench.core.text import plural, printable
-from ssbench.host.user_files import open_file
+from ssbench.host.files import open_file
 from ssbench.runner.stop import Stop
 
 #: How compressed files begin, the format, and the module that reads it with its error; None: none.

@@ -13,7 +13,7 @@ from ssbench.cli.store_options import given_on_command_line
 from ssbench.commands.base import open_client, running, serving, tell_report, watched
 from ssbench.core.errors import ExitStatus, UsageError
 from ssbench.core.text import bytes_text, plural, printable
-from ssbench.host.user_files import read_bytes
+from ssbench.host.files import read_bytes
 from ssbench.runner.stop import Stop
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from ssbench.core.naming import pack_names
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import bytes_text, plural, printable
 from ssbench.core.workload.workload import NumberedWorkload
-from ssbench.host.user_files import open_file
+from ssbench.host.files import open_file
 from ssbench.runner import check_thresholds, execute, open_session
 from ssbench.runner.config import RunPlan
 from ssbench.runner.existing import MOST_PACKED, list_existing

@@ -14,7 +14,7 @@ from ssbench.cli.console import tell
 from ssbench.commands.go_flags import TRUE, check_values, own_words, parse_flags
 from ssbench.commands.transfer.settings import UPLOAD
 from ssbench.core.errors import UsageError
-from ssbench.host.user_files import read_text
+from ssbench.host.files import read_text
 
 COMMAND = "profiler"
 _ENV_FILE = ".env"

@@ -30,7 +30,7 @@ from ssbench.core.errors import AuthError, StorageError, UsageError
 from ssbench.core.hiding import Secrets
 from ssbench.core.settings import Credentials
 from ssbench.core.text import first_of, printable
-from ssbench.host.user_files import read_bytes, read_text
+from ssbench.host.files import read_bytes, read_text
 from ssbench.storage.base import Access
 from ssbench.storage.http.addresses import parse_storage_url
 from ssbench.storage.http.session import BoundedSession, check_not_redirected, reason_of, within

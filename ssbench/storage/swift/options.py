@@ -19,7 +19,7 @@ from ssbench.core.errors import UsageError
 from ssbench.core.hiding import Hiding
 from ssbench.core.option import Option, options_of_fields
 from ssbench.core.text import first_of, printable
-from ssbench.host.user_files import read_text
+from ssbench.host.files import read_text
 from ssbench.storage.options import (
     CACERT,
     CERT,

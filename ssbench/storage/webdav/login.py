@@ -24,7 +24,7 @@ from ssbench.core.hiding import Secrets
 from ssbench.core.model import Timing
 from ssbench.core.settings import Credentials
 from ssbench.core.text import printable
-from ssbench.host.user_files import read_text
+from ssbench.host.files import read_text
 from ssbench.storage.base import Access
 from ssbench.storage.http.digest import (
     DigestSigner,
