@@ -9,7 +9,7 @@ import errno
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 
@@ -22,8 +22,9 @@ from ssbench.cli.console import (
     say,
     tell,
 )
-from ssbench.cli.worker_options import WORKER
+from ssbench.cli.worker_options import WORKER, WORKER_TABLE
 from ssbench.core.errors import ExitStatus, SsbenchError
+from ssbench.core.option import Option
 
 _FREE_SPACE = "free space where results and temporary files are put (-s, TMPDIR)"
 #: System errors that are neither a user's mistake nor a defect (too few descriptors or processes,
@@ -36,6 +37,19 @@ _SHORTAGES = {
     errno.ENOSPC: _FREE_SPACE,
     errno.EDQUOT: _FREE_SPACE,
 }
+
+
+class _Tables(Mapping[str, Sequence[Option]]):
+    """Command -> its options; a command's modules load when these are taken."""
+
+    def __getitem__(self, name: str) -> Sequence[Option]:
+        return COMMANDS[name].rows if name in COMMANDS else {WORKER_TABLE: WORKER}[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*COMMANDS, WORKER_TABLE))
+
+    def __len__(self) -> int:
+        return len(COMMANDS) + 1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -62,9 +76,9 @@ def _command(words: Sequence[str]) -> ExitStatus:
     words = _translated(words)
     site = None
     if not {"-h", "--help", "--help-all", "--version"} & {*words}:
-        from ssbench.cli.site import WORKER_TABLE, SiteDefaults
+        from ssbench.cli.site import SiteDefaults
 
-        tables = {**{name: each.rows for name, each in COMMANDS.items()}, WORKER_TABLE: WORKER}
+        tables = _Tables()
         site = SiteDefaults.read(os.environ)
         site.check(tables)
         for line in site.misspelt_variables(tables):

@@ -16,6 +16,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from ssbench.cli.console import MASK
@@ -29,7 +30,6 @@ from ssbench.storage.options import variables_of
 from ssbench.storage.registry import ROWS, options_of
 
 CONFIG_VARIABLE = "SSBENCH_CONFIG"
-WORKER_TABLE = "ssbench-worker"
 _FLAG = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
 
 
@@ -67,37 +67,40 @@ class SiteDefaults(Hiding, frozen=True):
     def check(self, tables: Mapping[str, Sequence[Option]], only: str = "") -> None:
         """Check each key of the file, also of commands that do not run.
 
-        :param tables: command -> its options. ``bench`` stands for all commands ``bench ...``.
+        :param tables: command -> its options, which are taken only if they are needed. ``bench``
+            stands for all commands ``bench ...``.
         :param only: check this table only; "": all.
         :raises UsageError: a line for each table or key that is unknown, for the command line only,
             or secret in a file that others can read.
         """
-        everything = [row for rows in tables.values() for row in rows]
         faults: list[str] = []
         for key, value in self.content.items():
             if only and key != only:
                 continue
             if not isinstance(value, dict):
-                faults += self._faults(key, key, everything)
+                faults += self._faults(key, key, [*tables], tables)
                 continue
-            rows = _rows_of(key, tables)
-            if not rows:
+            names = [name for name in tables if name == key or name.startswith(f"{key} ")]
+            if not names:
                 near = _near(key, list(tables))
                 faults.append(f"[{key}]: no such command{near}")
-            for name in value if rows else ():
-                faults += self._faults(f"[{key}] {name}", name, rows)
+            for name in value if names else ():
+                faults += self._faults(f"[{key}] {name}", name, names, tables)
         if faults:
             raise UsageError("\n".join(f"{self.path}: {fault}" for fault in faults))
 
     def misspelt_variables(self, tables: Mapping[str, Sequence[Option]]) -> Iterator[str]:
         """A line for each variable that resembles one of ours, and is none."""
-        ours = {name for name in self.environ if name.startswith(VARIABLE_PREFIX)}
-        if not ours - {CONFIG_VARIABLE}:
-            return
+        unknown = {name for name in self.environ if name.startswith(VARIABLE_PREFIX)}
+        unknown.discard(CONFIG_VARIABLE)
+        known = {CONFIG_VARIABLE}
         of_stores = map(options_of, ROWS.values())  # some have no flag
-        rows = [row for rows in (*tables.values(), *of_stores) for row in rows]
-        known = {CONFIG_VARIABLE, *(name for row in rows for name in variables_of(row))}
-        for name in sorted(ours - known):
+        for rows in chain(of_stores, tables.values()):
+            if not unknown:
+                return
+            known.update(name for row in rows for name in variables_of(row))
+            unknown -= known
+        for name in sorted(unknown):
             if near := _near(name, sorted(known), 0.85):
                 yield f"{name}: no such variable{near}"
 
@@ -154,14 +157,18 @@ class SiteDefaults(Hiding, frozen=True):
                     if not isinstance(value, dict) and _plain(key) in row.keys
                 ]
 
-    def _faults(self, place: str, key: str, rows: Sequence[Option]) -> Iterator[str]:
-        found = [row for row in rows if _plain(key) in row.keys]
-        if not found:
-            near = _near(_plain(key), [each for row in rows if row.help for each in row.keys])
+    def _faults(
+        self, place: str, key: str, commands: Sequence[str], tables: Mapping[str, Sequence[Option]]
+    ) -> Iterator[str]:
+        rows = (row for name in commands for row in tables[name])
+        found = next((row for row in rows if _plain(key) in row.keys), None)
+        if found is None:
+            all_rows = [row for name in commands for row in tables[name]]
+            near = _near(_plain(key), [each for row in all_rows if row.help for each in row.keys])
             yield f"{place}: no such option{near}"
-        elif found[0].command_line_only:
+        elif found.command_line_only:
             yield f"{place}: is for the command line only"
-        elif found[0].secret and self.mode & 0o077:
+        elif found.secret and self.mode & 0o077:
             yield (
                 f"{place}: is secret, and others may read this file (mode {self.mode:04o}): "
                 f"chmod 600 {self.path}"
@@ -230,15 +237,6 @@ def _written(raw: Any) -> str:
     if isinstance(raw, list):
         return ", ".join(map(_written, raw))
     return str(raw).lower() if isinstance(raw, bool) else str(raw)
-
-
-def _rows_of(table: str, tables: Mapping[str, Sequence[Option]]) -> list[Option]:
-    return [
-        row
-        for name, rows in tables.items()
-        if name == table or name.startswith(f"{table} ")
-        for row in rows
-    ]
 
 
 def _plain(key: str) -> str:

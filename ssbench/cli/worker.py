@@ -19,8 +19,8 @@ from msgspec.structs import replace
 from ssbench.cli.console import check_output, log_to_stderr, prepare_streams, say, tell
 from ssbench.cli.proctitle import show_as_worker
 from ssbench.cli.signals import handle_signals, wanted_signals
-from ssbench.cli.site import WORKER_TABLE, SiteDefaults, describe, located
-from ssbench.cli.worker_options import WORKER, worker_parser
+from ssbench.cli.site import SiteDefaults, describe, located
+from ssbench.cli.worker_options import WORKER, WORKER_TABLE, worker_parser
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
 from ssbench.core.peers import TransportConfig
 from ssbench.core.text import plural
