@@ -169,7 +169,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "kill-workers": Command(
         KILL_WORKERS,
-        "commands.workers:kill_workers",
+        "commands.hosts:kill_workers",
         "tell all workers to exit",
         "Tells all workers that connect to this host to exit, wherever they run; lists them, and "
         "returns when they are gone.",
@@ -209,16 +209,16 @@ COMMANDS: Mapping[str, Command] = {
         examples=("bench-put -count=1000 mycontainer",),
     ),
     "bench files": Command(
-        "commands.files.settings:BENCH_FILES",
-        "commands.files.command:bench_files",
+        "commands.files:BENCH_FILES",
+        "commands.files:bench_files",
         "measure how fast files are read, written or copied",
         "Reads, writes or copies the files of a folder that gen-files made, by one user and by "
         "many, and prints a table: the time for all files, and MiB per second.",
         examples=("read DIR --sweep users=1,20",),
     ),
     "gen-files": Command(
-        "commands.files.settings:GEN_FILES",
-        "commands.files.command:gen_files",
+        "commands.files:GEN_FILES",
+        "commands.files:gen_files",
         "make a folder of files, for bench files",
         "Makes a folder of files of about the same size, file_0.txt and so on, with random "
         "content.",
@@ -227,8 +227,8 @@ COMMANDS: Mapping[str, Command] = {
         examples=("DIR 10000 5G",),
     ),
     "diff-dirs": Command(
-        "commands.files.settings:DIFF_DIRS",
-        "commands.files.command:diff_dirs",
+        "commands.files:DIFF_DIRS",
+        "commands.files:diff_dirs",
         "compare the files of two folders, byte by byte",
         "Compares two trees of files byte by byte. Prints the first difference, and exits with "
         "status 1, if there is one.",
@@ -291,8 +291,8 @@ COMMANDS: Mapping[str, Command] = {
         examples=("access.log.gz --speed 2 --html replay.html",),
     ),
     "check-network": Command(
-        "commands.network.settings:OPTIONS",
-        "commands.network.command:check",
+        "commands.hosts:CHECK_NETWORK",
+        "commands.hosts:check_network",
         "measure throughput and round trip between hosts",
         "Measures TCP connections, one after the other and in both directions: from this host and "
         "from one worker of each host to each HOST, and from these workers to this host. "
@@ -310,7 +310,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "make-key": Command(
         MAKE_KEY,
-        "commands.workers:make_key",
+        "commands.hosts:make_key",
         "write a key file for --zmq-key-file",
         "Writes a new key file. Master and workers with the same key file encrypt their traffic "
         "and reject all other peers.",

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from ssbench.commands.network import command as network_commands
-from ssbench.commands.network.command import Link
+from ssbench.commands import hosts as network_commands
+from ssbench.commands.hosts import Link
 from ssbench.core.messages import NetworkInterval, NetworkResult
 from tests.cli.shell import Said, Shell
 
@@ -30,7 +30,7 @@ def printed(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Printed:
     """What check-network comes to when it measures this."""
 
     def call(*links: Link) -> Said:
-        monkeypatch.setattr(network_commands, "check_network", lambda *_: iter(links))
+        monkeypatch.setattr(network_commands, "measure_links", lambda *_: iter(links))
         return shell("check-network", "store")
 
     return call
@@ -110,6 +110,6 @@ def test_a_server_is_a_host_with_or_without_a_port(
         asked.append(config)
         return iter(())
 
-    monkeypatch.setattr(network_commands, "check_network", keep)
+    monkeypatch.setattr(network_commands, "measure_links", keep)
     assert shell("check-network", text).status == 0
     assert asked[0].servers == ((host, port),)

@@ -1,6 +1,7 @@
-"""Checks of the network: between the master, its workers, and listening sides near the store."""
+"""``check-network``, ``kill-workers`` and ``make-key``: what joins the hosts of a run.
 
-from __future__ import annotations
+The network is measured between the master, its workers, and listening sides near the store.
+"""
 
 import argparse
 import platform
@@ -11,18 +12,23 @@ from functools import partial
 from itertools import count
 from math import inf
 from statistics import fmean
+from typing import Annotated
 
 from msgspec import Struct
 
 from ssbench.cli.config import values_of
-from ssbench.cli.console import say, tell
+from ssbench.cli.console import say, tell, tell_status
+from ssbench.cli.options import MASTER_SOCKETS, of_run, without
+from ssbench.cli.worker_options import NETWORK_SERVER_PORT
 from ssbench.commands.base import watched
-from ssbench.commands.network.settings import NetworkConfig
+from ssbench.core import option as types
+from ssbench.core import units
 from ssbench.core.dispatch.workers import WorkerState
 from ssbench.core.errors import ExitStatus, NoWorkersError, UsageError
 from ssbench.core.live import Observer
 from ssbench.core.messages import NetworkCheck, NetworkInterval, NetworkResult
-from ssbench.core.peers import TransportConfig
+from ssbench.core.option import WORKERS, of_field, options_of_fields
+from ssbench.core.peers import Limits, TransportConfig
 from ssbench.core.settings import StorageSettings
 from ssbench.core.text import latency_text, plural, printable
 from ssbench.master.master import Master
@@ -38,12 +44,52 @@ from ssbench.transport.network import (
     measure,
 )
 
+
+class NetworkConfig(Limits, frozen=True, kw_only=True):
+    """What check-network measures."""
+
+    # fmt: off
+    transport: TransportConfig
+    #: Host and port of each listening side.
+    servers: Annotated[Sequence[tuple[str, int]],
+        of_field("", types.address(NETWORK_SERVER_PORT), "",
+            "host where ssbench-worker --network-server runs, such as the store's; port 13583 "
+            "unless given", metavar="HOST[:PORT]", repeat=True, default=None,
+            brief="where the network server runs")] = ()
+    seconds: Annotated[float,
+        of_field("--time", units.seconds, "", "length of each transfer",
+            exclusive="length", brief="length of each transfer, 5")] = 5.0
+    #: 0: as much as goes in that time.
+    size_bytes: Annotated[int,
+        of_field("--bytes", units.size, "",
+            "size of each transfer instead, such as 1G, which is 1 GiB", metavar="SIZE",
+            exclusive="length", brief="size of each transfer instead, as in 1G")] = 0
+    connect_timeout_s: Annotated[float,
+        of_field("--connect-timeout", units.seconds, "", "longest wait for a connection")] = 10.0
+    #: Of the master's own listening side.
+    port: Annotated[int,
+        of_field("--network-port", units.port, WORKERS,
+            "port of this host that workers connect to, to measure")] = 13582
+    #: None: those that join until no more do.
+    expect_workers: Annotated[int | None,
+        of_run("expect_workers",
+            help="number of workers to wait for [default: until no more connect for 2 s]",
+            brief="workers to wait for")] = None
+    # fmt: on
+
+
+_OF_RUNS = (
+    "fewer_workers_ok", "operation_timeout_s", "drain_timeout_s", "max_consecutive_errors",
+    "batch_size",
+)  # fmt: skip
+CHECK_NETWORK = (*without(options_of_fields(NetworkConfig), *_OF_RUNS), *MASTER_SOCKETS)
+
 _RULE = "-" * 60
 _BYTES = ("Bytes", "KBytes", "MBytes", "GBytes", "TBytes")  #: powers of 1,024
 _BITS = ("bits/sec", "Kbits/sec", "Mbits/sec", "Gbits/sec", "Tbits/sec")  #: powers of 1,000
 
 
-def check(ns: argparse.Namespace) -> ExitStatus:
+def check_network(ns: argparse.Namespace) -> ExitStatus:
     """Measure each connection, and print its tables; FAILED if one could not be measured."""
     config = NetworkConfig(
         **values_of(NetworkConfig, ns),
@@ -52,7 +98,7 @@ def check(ns: argparse.Namespace) -> ExitStatus:
     stop = Stop()
     links: list[Link] = []
     with watched(ns, stop, "none", hold=False) as progress:
-        for link in check_network(config, [progress], stop):
+        for link in measure_links(config, [progress], stop):
             links.append(link)
             for line in _tables(link, 2 * len(links) - 1):
                 say(printable(line))
@@ -64,7 +110,7 @@ def check(ns: argparse.Namespace) -> ExitStatus:
     return ExitStatus.FAILED if failed else ExitStatus.OK
 
 
-def _tables(link: Link, number: int) -> Iterator[str]:
+def _tables(link: "Link", number: int) -> Iterator[str]:
     """Both directions of a connection, numbered from ``number``."""
     yield from (_RULE, f"{link.near} - {link.far}, TCP")
     if link.result is None:
@@ -91,7 +137,7 @@ def _tables(link: Link, number: int) -> Iterator[str]:
         number += 1
 
 
-def _summary(links: Sequence[Link]) -> Iterator[str]:
+def _summary(links: "Sequence[Link]") -> Iterator[str]:
     """A line for each connection, if there are several."""
     if len(links) < 2:
         return
@@ -146,7 +192,7 @@ class Link(Struct, frozen=True):
     fault: str = ""  #: why there is no result
 
 
-def check_network(
+def measure_links(
     config: NetworkConfig, observers: Sequence[Observer], stop: Stop
 ) -> Iterator[Link]:
     """Measure the connections one after the other: from this host, and from one worker of each
@@ -193,11 +239,11 @@ def check_network(
             for server in (*config.servers, ("", config.port)):
                 far = _named(server) if server[0] else here
                 info(f"Measuring from {near} to {far}")
-                check = NetworkCheck(
+                check_network = NetworkCheck(
                     next(numbers), worker.hello.incarnation, *server, config.seconds,
                     config.size_bytes, config.connect_timeout_s,
                 )  # fmt: skip
-                answer = master.check_network(check, _longest_s(config))
+                answer = master.check_network(check_network, _longest_s(config))
                 yield Link(near, far, answer.result, answer.fault)
 
 
@@ -253,3 +299,31 @@ def _end_servers(config: NetworkConfig, key: CurveKey | None) -> None:
 def _named(server: tuple[str, int]) -> str:
     host, port = server
     return f"[{printable(host)}]:{port}" if ":" in host else f"{printable(host)}:{port}"
+
+
+def kill_workers(ns: argparse.Namespace) -> ExitStatus:
+    """End all workers of this host's master."""
+    from ssbench.runner.connections import kill_workers as kill
+
+    stop = Stop()
+    with watched(ns, stop, "none", hold=False) as progress:
+        transport = TransportConfig(**values_of(TransportConfig, ns))
+        ended, left = kill(transport, ns.worker_wait_s, [progress], stop)
+    for name in ended:
+        say(f"Ended worker {printable(name)}")
+    for name in left:
+        tell(f"Still running: worker {printable(name)}")
+    if stop.requested:
+        return tell_status({ExitStatus.INTERRUPTED: stop.reason})
+    if not ended and not left:
+        tell("No workers were found.")
+    return ExitStatus.OK if ended and not left else ExitStatus.FAILED
+
+
+def make_key(ns: argparse.Namespace) -> ExitStatus:
+    from ssbench.transport.key import CurveKey
+
+    CurveKey.generate().save(ns.new_key_file)
+    name = printable(ns.new_key_file)
+    say(f"Wrote {name}; copy it to all worker hosts over a secure channel")
+    return ExitStatus.OK

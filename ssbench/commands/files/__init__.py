@@ -1,1 +1,0 @@
-"""``bench files``, ``gen-files`` and ``diff-dirs``: folders of files."""

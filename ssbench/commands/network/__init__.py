@@ -1,1 +1,0 @@
-"""``check-network``: throughput and round trip between hosts."""
