@@ -20,7 +20,7 @@ from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Job
 from ssbench.core.operations import READ
 from ssbench.core.settings import Credentials, StorageSettings
-from ssbench.storage.http import dial
+from ssbench.storage.http import addresses
 from ssbench.storage.registry import open_store
 from tests.fakes.answered_store import ISSUED, SIZES, always, driver_on, scripted_driver
 from tests.fakes.scripted_server import Peer, ok
@@ -110,7 +110,7 @@ def nodes(
             stack.callback(node.close)
         rows = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (h, found[0].port)) for h in HOSTS]
         monkeypatch.setattr(socket, "getaddrinfo", lambda *_: rows)
-        monkeypatch.setattr(dial, "RETRY_S", 0.01)
+        monkeypatch.setattr(addresses, "RETRY_S", 0.01)
         yield found
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import Timing
+from ssbench.storage.http.addresses import Dialler, Endpoint
 from ssbench.storage.http.connection import Upload
-from ssbench.storage.http.dial import Dialler, Endpoint
 from ssbench.storage.http.pool import ConnectionPool
 from tests.fakes.scripted_server import Peer, Script, ScriptedServer
 

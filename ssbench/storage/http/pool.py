@@ -6,7 +6,7 @@ checks all connections in use. It shuts down those that timed out, which wakes t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter_ns, time
 from typing import Any, NamedTuple
 
@@ -15,10 +15,11 @@ from gevent.pool import Pool as GreenletPool
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import SECOND_NS, ErrorKind, Timing
+from ssbench.core.settings import StorageSettings
+from ssbench.storage.http.addresses import Dialler, StorageUrl
 from ssbench.storage.http.connection import IDLE, Connection, Disconnected, EndpointState, Upload
-from ssbench.storage.http.dial import Dialler
 from ssbench.storage.http.response import Collector, error_line
-from ssbench.storage.options import shown_url
+from ssbench.storage.options import HttpSettings, client_context, shown_url
 
 _SWEEP_S = 0.08  #: interval of the timeout checks: the error of a timeout
 _SUSPENDED_NS = SECOND_NS  #: a sweep this late means that our process was suspended
@@ -353,3 +354,31 @@ class ConnectionPool:
 
     def __repr__(self) -> str:
         return f"<ConnectionPool to {self.name}, {len(self._all)} open, {len(self._idle)} idle>"
+
+
+def open_pools(
+    http: HttpSettings,
+    settings: StorageSettings,
+    sites: Sequence[StorageUrl],
+    signs: Sequence[Sign] = (),
+) -> list[ConnectionPool]:
+    """One connection pool per storage URL; they share one TLS context.
+
+    :param signs: one per storage URL; empty: requests are not signed.
+    """
+    context = client_context(http) if any(site.endpoint.tls for site in sites) else None
+    return [
+        ConnectionPool(
+            Dialler(
+                site.endpoint,
+                settings.connect_timeout_s,
+                context if site.endpoint.tls else None,
+                settings.source_addresses,
+            ),
+            settings.network_timeout_s,
+            index,
+            keep_alive=settings.keep_alive,
+            sign=signs[index] if signs else no_signature,
+        )
+        for index, site in enumerate(sites)
+    ]

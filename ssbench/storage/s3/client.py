@@ -33,10 +33,10 @@ from ssbench.core.model import ErrorKind, Timing
 from ssbench.core.settings import Credentials, StorageSettings, typed
 from ssbench.core.text import printable
 from ssbench.storage.base import OpenUpload
-from ssbench.storage.http.addresses import StorageUrl, open_pools, parse_storage_url, quoted_name
+from ssbench.storage.http.addresses import StorageUrl, parse_storage_url, quoted_name
 from ssbench.storage.http.checksums import Sum, sum_of
 from ssbench.storage.http.connection import Upload
-from ssbench.storage.http.pool import UnsignedRequest
+from ssbench.storage.http.pool import UnsignedRequest, open_pools
 from ssbench.storage.http.response import Collector, seconds_ahead
 from ssbench.storage.http.store import HttpClient
 from ssbench.storage.http.verify import hash_of

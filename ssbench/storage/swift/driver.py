@@ -35,8 +35,9 @@ from ssbench.core.naming import (
 from ssbench.core.settings import Credentials, StorageSettings, typed
 from ssbench.core.text import printable
 from ssbench.storage.base import Action, Listed, Page, out_of_order
-from ssbench.storage.http.addresses import open_pools, parse_storage_url
+from ssbench.storage.http.addresses import parse_storage_url
 from ssbench.storage.http.connection import Upload
+from ssbench.storage.http.pool import open_pools
 from ssbench.storage.http.response import HEAD_ONLY, Collector
 from ssbench.storage.http.store import (
     HttpClient,

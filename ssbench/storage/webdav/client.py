@@ -23,10 +23,10 @@ from ssbench.core.model import ErrorKind, Timing
 from ssbench.core.operations import COPY, POST, row_of
 from ssbench.core.settings import Credentials, StorageSettings, typed
 from ssbench.core.text import plural, printable
-from ssbench.storage.http.addresses import StorageUrl, open_pools, parse_storage_url
+from ssbench.storage.http.addresses import StorageUrl, parse_storage_url
 from ssbench.storage.http.connection import Upload
 from ssbench.storage.http.digest import DigestCredentials, DigestSigner, digest_challenge
-from ssbench.storage.http.pool import ConnectionPool, UnsignedRequest
+from ssbench.storage.http.pool import ConnectionPool, UnsignedRequest, open_pools
 from ssbench.storage.http.response import LISTING_MAX, Collector
 from ssbench.storage.http.store import HttpClient
 from ssbench.storage.options import HttpSettings

@@ -8,10 +8,10 @@ from cryptography.hazmat.primitives import serialization
 
 from ssbench.core.errors import UsageError
 from ssbench.storage.http.addresses import (
+    Endpoint,
     StorageUrl,
     parse_storage_url,
 )
-from ssbench.storage.http.dial import Endpoint
 from ssbench.storage.options import HttpSettings, client_context, http_settings
 from tests.servers.certificates import Certificates, make_certificates
 

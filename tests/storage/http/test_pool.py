@@ -14,8 +14,8 @@ import pytest
 from ssbench.core.errors import StorageError
 from ssbench.core.model import SECOND_NS, ErrorKind
 from ssbench.storage.http import pool as httppool
+from ssbench.storage.http.addresses import Dialler, Endpoint
 from ssbench.storage.http.connection import Upload
-from ssbench.storage.http.dial import Dialler, Endpoint
 from ssbench.storage.http.stream import PlainStream
 from tests.fakes.scripted_server import Peer, Script, answering, ok
 from tests.fakes.served_pool import (

@@ -18,8 +18,8 @@ import pytest
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind
-from ssbench.storage.http import dial
-from ssbench.storage.http.dial import Dialler, Endpoint
+from ssbench.storage.http import addresses
+from ssbench.storage.http.addresses import Dialler, Endpoint
 from ssbench.storage.http.pool import ConnectionPool
 from ssbench.storage.http.stream import PlainStream
 from ssbench.storage.options import HttpSettings, client_context
@@ -66,7 +66,7 @@ def forgotten(port: int, **options: object) -> bool:
 def frames() -> set[int]:
     """Those of the module: other tests' threads may still be connecting."""
     found = (f for f in gc.get_objects() if isinstance(f, FrameType))
-    return {id(f) for f in found if f.f_code.co_filename == dial.__file__}
+    return {id(f) for f in found if f.f_code.co_filename == addresses.__file__}
 
 
 def test_a_failure_leaves_no_reference_cycle(full_port: int) -> None:
