@@ -51,7 +51,7 @@ from ssbench.statfile.records import objects
 from ssbench.storage.http.response import UNTIL_CLOSE, ChunkedBody, parse_head
 from ssbench.storage.s3.bodies import Xml, error_of, time_of
 from ssbench.storage.swift.bodies import Listing, bulk_result, container_info, store_limits
-from ssbench.storage.webdav.bodies import Multistatus
+from ssbench.storage.webdav.client import Multistatus
 from ssbench.transport import network
 from ssbench.transport.key import CurveKey
 from ssbench.transport.parent_pipe import GroupStarted, from_line, read_address, to_line
@@ -575,8 +575,8 @@ DECODERS: dict[str, Decoder] = {
         multistatus, _elsewhere("storage.webdav.test_bodies:RESPONSES"), _XML_WORDS
     ),
     "challenges": Decoder(
-        _elsewhere("storage.http.test_digest:answered"),
-        _elsewhere("storage.http.test_digest:CHALLENGES"),
+        _elsewhere("storage.webdav.test_digest:answered"),
+        _elsewhere("storage.webdav.test_digest:CHALLENGES"),
         _TEXT_WORDS,
     ),
     "login": Decoder(

@@ -10,8 +10,8 @@ from functools import partial
 from benchmarks.bench.figure import Figure, at_most, not_run
 from ssbench.core.content import SyntheticSource
 from ssbench.core.errors import UsageError
-from ssbench.storage.http.checksums import begin_of, sum_of
 from ssbench.storage.http.connection import Upload
+from ssbench.storage.http.verify import begin_of, sum_of
 
 _SIZES = {"64 KiB": 65536, "8 MiB": 8 << 20}
 _PIECE = 1 << 20

@@ -295,7 +295,7 @@ def check_capabilities(
             lines.append(_lacking(row.name, key, having))
     checksum = str(given.get("checksum", "none"))
     if checksum in row.checksums:
-        from ssbench.storage.http.checksums import begin_of  # few runs need it
+        from ssbench.storage.http.verify import begin_of  # few runs need it
 
         begin_of(checksum)
     elif checksum != "none":

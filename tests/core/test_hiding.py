@@ -18,8 +18,8 @@ from ssbench.core.hiding import Hiding, Secrets
 from ssbench.core.scenario import scenario
 from ssbench.embedded import plan
 from ssbench.storage import options
-from ssbench.storage.http import digest
 from ssbench.storage.swift import options as swiftlogin
+from ssbench.storage.webdav import digest
 from ssbench.transport import key
 
 MODULES = (parser, site, settings, scenario, plan, digest, options, swiftlogin, key)

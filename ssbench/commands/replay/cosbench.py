@@ -15,7 +15,7 @@ from typing import NamedTuple
 from ssbench.core.errors import UsageError
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.units import preview
-from ssbench.storage.http.xmlreader import XmlReader
+from ssbench.storage.http.response import XmlReader
 
 _MOST_ELEMENTS = 10_000
 #: Of COSBench -> ours. A write to objects that exist replaces them: an UPDATE.

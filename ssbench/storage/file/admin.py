@@ -16,15 +16,16 @@ from ssbench.core.text import printable
 from ssbench.storage.base import (
     ContainerEntry,
     ContainerInfo,
+    ListingPages,
     ObjectEntry,
     StoreLimits,
     StoreState,
+    delete_each,
     make_marked,
     unless_missing,
 )
 from ssbench.storage.file.login import FileClient
 from ssbench.storage.filetree import ATTRIBUTE, MARKER, Folder, check_part, failing_as, failure
-from ssbench.storage.unpaged import ListingPages, delete_each
 
 _BULK = 1000  #: names of a bulk delete, which is only a loop: it saves the way between threads
 

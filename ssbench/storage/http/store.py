@@ -28,7 +28,6 @@ from ssbench.core.naming import (
 from ssbench.core.settings import URL_CHOICES, StorageSettings
 from ssbench.storage.base import METHODS, Action, Listed, Page, all_pages, listed_of
 from ssbench.storage.directory import PIECE, DirectorySource, file_contents
-from ssbench.storage.http.checksums import SummedBody, begin_of, sum_of
 from ssbench.storage.http.connection import CONTINUE_S, Upload
 from ssbench.storage.http.pool import ConnectionPool
 from ssbench.storage.http.response import Collector, HeaderCollector, RangeCollector, check_range
@@ -36,7 +35,10 @@ from ssbench.storage.http.verify import (
     FOREIGN_ETAGS,
     ClaimedMd5,
     Md5Body,
+    SummedBody,
+    begin_of,
     note,
+    sum_of,
     verifier_of,
 )
 

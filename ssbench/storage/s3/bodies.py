@@ -25,8 +25,7 @@ from ssbench.core.naming import (
 from ssbench.core.settings import StorageSettings
 from ssbench.core.text import printable
 from ssbench.storage.base import order_fault
-from ssbench.storage.http.response import LISTING_MAX, RESPONSE_MAX, StreamingCollector
-from ssbench.storage.http.xmlreader import XmlReader
+from ssbench.storage.http.response import LISTING_MAX, RESPONSE_MAX, StreamingCollector, XmlReader
 from ssbench.storage.s3.options import LEGAL_BUCKETS, check_bucket
 
 RUN_HEADER = "x-amz-meta-ssbench-run"

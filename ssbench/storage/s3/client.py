@@ -34,12 +34,11 @@ from ssbench.core.settings import Credentials, StorageSettings, typed
 from ssbench.core.text import printable
 from ssbench.storage.base import OpenUpload
 from ssbench.storage.http.addresses import StorageUrl, parse_storage_url, quoted_name
-from ssbench.storage.http.checksums import Sum, sum_of
 from ssbench.storage.http.connection import Upload
 from ssbench.storage.http.pool import UnsignedRequest, open_pools
 from ssbench.storage.http.response import Collector, seconds_ahead
 from ssbench.storage.http.store import HttpClient
-from ssbench.storage.http.verify import hash_of
+from ssbench.storage.http.verify import Sum, hash_of, sum_of
 from ssbench.storage.options import HttpSettings
 from ssbench.storage.s3.bodies import (
     REJECTED,

@@ -24,16 +24,17 @@ from ssbench.core.text import printable
 from ssbench.storage.base import (
     ContainerEntry,
     ContainerInfo,
+    ListingPages,
     ObjectEntry,
     StoreLimits,
     StoreState,
     check_listed,
+    delete_each,
     unless_missing,
 )
 from ssbench.storage.http.addresses import quoted_name
 from ssbench.storage.http.connection import Upload
 from ssbench.storage.http.response import Collector, seconds_ahead
-from ssbench.storage.unpaged import ListingPages, delete_each
 from ssbench.storage.webdav.client import MARKER, PROPFIND, WebdavClient, under_fresh_nonce
 
 _LISTING_MAX = 1 << 34  #: bytes of a listing, of which little is kept

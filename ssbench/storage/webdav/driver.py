@@ -15,8 +15,13 @@ from ssbench.storage.base import METHODS, Action, Listed, Page
 from ssbench.storage.http.connection import Upload
 from ssbench.storage.http.response import HEAD_ONLY, RESPONSE_MAX, Collector
 from ssbench.storage.http.store import HttpStorage
-from ssbench.storage.webdav.bodies import Multistatus
-from ssbench.storage.webdav.client import XML_TYPE, WebdavClient, check_names, under_fresh_nonce
+from ssbench.storage.webdav.client import (
+    XML_TYPE,
+    Multistatus,
+    WebdavClient,
+    check_names,
+    under_fresh_nonce,
+)
 
 #: An object's first bytes tell its version: versions begin at different places of the content.
 _PROBE = 64

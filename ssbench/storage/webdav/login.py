@@ -26,12 +26,6 @@ from ssbench.core.settings import Credentials
 from ssbench.core.text import printable
 from ssbench.host.files import read_text
 from ssbench.storage.base import Access
-from ssbench.storage.http.digest import (
-    DigestSigner,
-    digest_challenge,
-    digest_credentials,
-    parse_challenges,
-)
 from ssbench.storage.http.session import SameHostSession, check_not_redirected, reason_of
 from ssbench.storage.options import (
     INSECURE_NOTE,
@@ -41,8 +35,19 @@ from ssbench.storage.options import (
     option_values,
     scheme_notes,
 )
-from ssbench.storage.webdav.bodies import Multistatus, plain_path
-from ssbench.storage.webdav.client import PROPFIND, WebdavSettings, unused_path
+from ssbench.storage.webdav.client import (
+    PROPFIND,
+    Multistatus,
+    WebdavSettings,
+    plain_path,
+    unused_path,
+)
+from ssbench.storage.webdav.digest import (
+    DigestSigner,
+    digest_challenge,
+    digest_credentials,
+    parse_challenges,
+)
 from ssbench.storage.webdav.options import OPTIONS
 
 #: What workers get for one server (as Site.authenticate takes it), and the methods it allows.

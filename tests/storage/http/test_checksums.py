@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ssbench.core.scenario.values import CHECKSUMS
-from ssbench.storage.http.checksums import SummedBody, begin_of, sum_of
 from ssbench.storage.http.connection import Upload
 from ssbench.storage.http.response import Collector
+from ssbench.storage.http.verify import SummedBody, begin_of, sum_of
 
 CHECK = b"123456789"
 RIGHT = {

@@ -6,7 +6,7 @@ import pytest
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Timing
-from ssbench.storage.webdav.bodies import Multistatus
+from ssbench.storage.webdav.client import Multistatus
 
 TIMING = Timing(1, 1, 1, 0, 207)
 APACHE = b"""<?xml version="1.0" encoding="utf-8"?>

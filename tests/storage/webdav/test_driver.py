@@ -26,9 +26,9 @@ from ssbench.core.operations import (
 )
 from ssbench.core.scenario.values import crud_profile
 from ssbench.core.settings import StorageSettings
-from ssbench.storage.http.digest import DigestChallenge, digest_credentials, parse_challenges
 from ssbench.storage.registry import open_store
 from ssbench.storage.webdav.client import path_of
+from ssbench.storage.webdav.digest import DigestChallenge, digest_credentials, parse_challenges
 from tests.fakes import answered_store
 from tests.fakes.answered_store import Answer, Request, always, response
 from tests.fakes.drivers import pieces

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from requests.auth import HTTPDigestAuth
 
-from ssbench.storage.http.digest import (
+from ssbench.storage.webdav.digest import (
     Challenge,
     DigestChallenge,
     DigestSigner,
