@@ -46,8 +46,7 @@ from ssbench.core.text import MAX_KEY
 from ssbench.live.web_server import WebServer
 from ssbench.report import FORMATS, of_run, render, render_html, rps_csv
 from ssbench.statfile import read
-from ssbench.statfile.blocks import BlockBuilder
-from ssbench.statfile.records import objects
+from ssbench.statfile.format import BlockBuilder, objects
 from ssbench.storage.http.response import UNTIL_CLOSE, ChunkedBody, parse_head
 from ssbench.storage.s3.bodies import Xml, error_of, time_of
 from ssbench.storage.swift.bodies import Listing, bulk_result, container_info, store_limits

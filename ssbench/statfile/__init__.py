@@ -3,9 +3,8 @@
 See docs/reference/stat-file.rst for the format. Files of ssbench 0.3.9 can be read as well.
 """
 
-from ssbench.statfile.path import check_new, default_path, is_being_written
 from ssbench.statfile.reader import StatFileReader, existing_path, read
-from ssbench.statfile.writer import StatFileWriter
+from ssbench.statfile.writer import StatFileWriter, check_new, default_path, is_being_written
 
 __all__ = [
     "StatFileReader",

@@ -12,17 +12,20 @@ from typing import Any, BinaryIO
 from ssbench.core.errors import MessageError, NoStatFileError, StatFileError, UsageError
 from ssbench.core.records import Record, ResultBatch, RunFooter, RunHeader
 from ssbench.host.files import open_file
-from ssbench.statfile.blocks import (
+from ssbench.statfile.format import (
     ARRAY_MARKS,
     MAP_MARKS,
     Bounds,
+    Decoder,
     Source,
     TooMuchError,
+    UnknownRecordError,
+    is_results,
     looks_like_blocks,
+    objects,
     read_blocks,
     read_plain,
 )
-from ssbench.statfile.records import Decoder, UnknownRecordError, is_results, objects
 
 PACKED = ".gz"
 _DAMAGE_LIMIT = 100

@@ -13,7 +13,7 @@ from ssbench.core.errors import MessageError
 from ssbench.core.messages import ControlState, Heartbeat, Hello, Ready, decode, encode
 from ssbench.core.model import SECOND_NS, Phase
 from ssbench.master.recorder import ALARM_NS, ClockSkewTracker
-from ssbench.statfile.records import encode as encode_record
+from ssbench.statfile.format import encode_record
 
 MS = SECOND_NS // 1000
 RUN = "run1"

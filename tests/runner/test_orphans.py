@@ -30,8 +30,13 @@ from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.settings import StorageSettings
 from ssbench.runner.orphans import orphans_of, read_orphans
 from ssbench.statfile import StatFileWriter
-from ssbench.statfile.blocks import MAX_BLOCK, BlockBuilder
-from ssbench.statfile.records import encode, encode_results, encode_schema
+from ssbench.statfile.format import (
+    MAX_BLOCK,
+    BlockBuilder,
+    encode_record,
+    encode_results,
+    encode_schema,
+)
 from ssbench.storage.base import OpenUpload
 from tests.commands.test_cleanup import Command
 from tests.fakes.memory_storage import MemoryStore
@@ -276,7 +281,7 @@ print(*said)
 
 
 def _header_record() -> bytes:
-    return encode(runs.header(run_id=RUN, scenario=SCENARIO))
+    return encode_record(runs.header(run_id=RUN, scenario=SCENARIO))
 
 
 def _batch(numbers: Any, rows: int) -> bytes:

@@ -25,7 +25,7 @@ from ssbench.runner.results import (
     read_stats,
 )
 from ssbench.statfile import StatFileWriter
-from ssbench.statfile.blocks import BlockBuilder
+from ssbench.statfile.format import BlockBuilder
 from tests.core.stats.test_merge import lasting
 from tests.report import runs
 from tests.statfile.samples import FOOTER, HEADER, WORKER, packed, result, write_run

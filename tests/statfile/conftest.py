@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ssbench.statfile import blocks
+from ssbench.statfile import format as blocks
 
 
 @pytest.fixture(scope="module", params=["isal", "zlib"])

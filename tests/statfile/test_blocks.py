@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.core.errors import StatFileError
-from ssbench.statfile.blocks import (
+from ssbench.statfile.format import (
     MAX_BLOCK,
     Block,
     BlockBuilder,

@@ -34,8 +34,7 @@ from ssbench.core.records import (
 )
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.statfile import StatFileWriter, read
-from ssbench.statfile.blocks import FORMAT
-from ssbench.statfile.records import RECORD_TYPES, RESULTS, RESULTS_1, SCHEMA
+from ssbench.statfile.format import FORMAT, RECORD_TYPES, RESULTS, RESULTS_1, SCHEMA
 from tests.fakes.batches import result_rows
 from tests.golden.compare import FOLDER
 from tests.ports import held_port

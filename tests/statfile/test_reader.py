@@ -18,8 +18,7 @@ from ssbench.core.errors import StatFileError
 from ssbench.core.model import Phase
 from ssbench.core.records import ResultBatch, RunFooter, RunHeader
 from ssbench.statfile import StatFileWriter, read
-from ssbench.statfile.blocks import FORMAT, BlockBuilder, Source, read_blocks
-from ssbench.statfile.records import encode
+from ssbench.statfile.format import FORMAT, BlockBuilder, Source, encode_record, read_blocks
 from tests.fakes.mutations import fuzz
 from tests.statfile.samples import (
     FOOTER,
@@ -289,7 +288,7 @@ def test_the_results_in_a_file_are_bounded(tmp_path: Path) -> None:
 
 
 def test_the_empty_members_of_a_file_are_counted() -> None:
-    data = gzip.compress(encode(HEADER)) + gzip.compress(b"") * 11_000
+    data = gzip.compress(encode_record(HEADER)) + gzip.compress(b"") * 11_000
     with read(io.BytesIO(data)) as run:
         assert list(run) == [HEADER]
         assert run.damage == ["it inflates to far more than a run writes: the rest is not read"]

@@ -18,12 +18,12 @@ from ssbench.core.records import (
     ResultBatch,
     RunHeader,
 )
-from ssbench.statfile.blocks import FORMAT
-from ssbench.statfile.records import (
+from ssbench.statfile.format import (
+    FORMAT,
     RECORD_TYPES,
     Decoder,
     UnknownRecordError,
-    encode,
+    encode_record,
     encode_results,
     encode_schema,
     objects,
@@ -79,7 +79,7 @@ def unpacked(data: bytes) -> tuple[list[Any], list[str]]:
 
 @given(COLD)
 def test_a_record_round_trips(record: Record) -> None:
-    [item], said = unpacked(encode(record))
+    [item], said = unpacked(encode_record(record))
     assert Decoder().decode(item) == record
     assert not said
 
@@ -113,16 +113,16 @@ def test_malformed_schemas_are_rejected(schema: list[Any]) -> None:
 
 def test_other_mappings_and_sequences_are_written_too() -> None:
     header = RunHeader("r", 1.0, "1", MappingProxyType({"a": (1, 2)}), {}, {}, 1, "noop")
-    [item], _ = unpacked(encode(header))
+    [item], _ = unpacked(encode_record(header))
     decoded = Decoder().decode(item)
     assert isinstance(decoded, RunHeader)
     assert decoded.scenario_given == {"a": [1, 2]}
     with pytest.raises(MessageError, match="can't hold a object"):
-        encode(RunHeader("r", 1.0, "1", {"a": object()}, {}, {}, 1, "noop"))
+        encode_record(RunHeader("r", 1.0, "1", {"a": object()}, {}, {}, 1, "noop"))
 
 
 def test_fields_may_be_added_and_those_with_a_default_missing() -> None:
-    [[code, values]], _ = unpacked(encode(FOOTER))
+    [[code, values]], _ = unpacked(encode_record(FOOTER))
     assert Decoder().decode([code, values | {"colour": "red"}]) == FOOTER
     del values["left_behind"]
     assert Decoder().decode([code, values]) == FOOTER
@@ -151,7 +151,7 @@ def test_unknown_kinds_are_distinguished_from_damage() -> None:
 
 
 def test_a_header_of_a_later_version_is_an_error() -> None:
-    [[code, values]], _ = unpacked(encode(HEADER))
+    [[code, values]], _ = unpacked(encode_record(HEADER))
     with pytest.raises(StatFileError, match="newer"):
         Decoder().decode([code, values | {"format": FORMAT + 1}])
 
@@ -166,14 +166,14 @@ def test_a_scenario_nested_too_deeply_is_rejected() -> None:
     deep: Any = []
     for _ in range(100):
         deep = [deep]
-    [[code, values]], _ = unpacked(encode(HEADER))
+    [[code, values]], _ = unpacked(encode_record(HEADER))
     with pytest.raises(MessageError, match="too deep"):
         Decoder().decode([code, values | {"scenario": {"a": deep}}])
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), -1e300, 1 << 63])
 def test_an_unusable_number_is_rejected(number: float) -> None:
-    [[code, values]], _ = unpacked(encode(PHASE))
+    [[code, values]], _ = unpacked(encode_record(PHASE))
     with pytest.raises(MessageError, match="PhaseRecord: Expected `float`"):
         Decoder().decode([code, values | {"started_at": number}])
 
@@ -182,5 +182,5 @@ def test_a_profile_of_any_depth_is_read_back() -> None:
     deep = {f"{'function (module.py:1);' * calls}leaf": calls for calls in (1, 169, 170, 171, 5000)}
     profile = CpuProfile.of(deep, 5, 6)
     record = ProfileRecord(0, profile.stacks, profile.samples, profile.overhead_ns)
-    (item,) = objects([encode(record)], pytest.fail)
+    (item,) = objects([encode_record(record)], pytest.fail)
     assert Decoder().decode(item) == record

@@ -19,7 +19,7 @@ from ssbench.core.errors import StatFileError
 from ssbench.core.model import Phase
 from ssbench.statfile import StatFileWriter, read
 from ssbench.statfile import writer as writer_module
-from ssbench.statfile.blocks import BlockBuilder
+from ssbench.statfile.format import BlockBuilder
 from tests.fakes.full_disk import fill_disk
 from tests.statfile.samples import (
     FOOTER,
