@@ -10,14 +10,15 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ssbench.cli.store_options import given_on_command_line, store_options
+from ssbench.cli.options import DEFAULT_STORE, OF_STORE, STORE_OPTIONS
 from ssbench.core.errors import UsageError
 from ssbench.core.option import options_of_fields
 from ssbench.core.peers import TransportConfig
 from ssbench.core.scenario.syntax import MAX_BYTES
 from ssbench.runner.config import WORKER_COMMAND, RunConfig, default_workers
 from ssbench.runner.scenarios import ScenarioText, find_scenario
-from ssbench.storage.registry import row_of
+from ssbench.storage.options import StoreOptions, check_http_url, parse_storage_options
+from ssbench.storage.registry import options_of, row_of
 
 
 def run_config(
@@ -108,3 +109,69 @@ def _read_scenario(argument: str) -> ScenarioText:
     if isinstance(content, str):
         content = content.encode("utf-8", "surrogateescape")
     return ScenarioText(content, "stdin")
+
+
+def store_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> StoreOptions:
+    """Store options from a parsed command line and the environment. Loads an outside driver.
+
+    :raises UsageError: the store is unknown, or an option isn't one of its own, or is secret.
+    """
+    if ns.storage and "://" in ns.storage:  # an earlier short form of --storage-url
+        ns.storage_urls = [
+            *(ns.storage_urls or ()),
+            check_http_url(ns.storage, "--storage: the URL"),
+        ]
+        ns.storage = None
+    is_noop = getattr(ns, "noop", False)
+    if is_noop and "storage" in ns.given and ns.storage != "noop":
+        raise UsageError("--noop is short for --storage noop: leave out one of them")
+    driver = "noop" if is_noop else ns.storage or DEFAULT_STORE
+    try:
+        rows = options_of(row_of(driver))
+    except UsageError as error:
+        raise UsageError(f"--storage: {error}") from error
+    if not is_noop:  # --noop leaves the rest of a command line as it is
+        _check_own(ns, driver)
+    given = {each.name: getattr(ns, each.name, None) for each in rows}
+    return StoreOptions(
+        driver,
+        {
+            **{name: value for name, value in given.items() if value is not None},
+            **parse_storage_options(ns.storage_options or (), rows),
+        },
+        environ,
+        ns.connect_timeout_s,
+        ns.network_timeout_s,
+        ns.listed_max,
+        ns.url_choice,
+        site={
+            name: each.value for name, each in ns.site.items() if name in given and each.from_file
+        },
+    )
+
+
+def given_on_command_line(ns: argparse.Namespace) -> list[str]:
+    """Options of the command line that select a store, or say how to reach or log in to one."""
+    return [
+        each.flags[0]
+        for each in STORE_OPTIONS
+        if each.name in ns.given
+        and (each.of_store or each.name in ("storage", "storage_options"))
+        and each.group != "TLS"
+    ]
+
+
+def _check_own(ns: argparse.Namespace, driver: str) -> None:
+    """:raises UsageError: the command line has an option that only other stores have."""
+    own = {option.name for option in options_of(row_of(driver))}
+    for option in STORE_OPTIONS:
+        if option.of_store and option.name in ns.given and option.name not in own:
+            stores = " or ".join(
+                name
+                for name, options in OF_STORE.items()
+                if option.name in {o.name for o in options}
+            )
+            raise UsageError(
+                f"{option.flags[0]} is an option of --storage {stores}, and the store is {driver}: "
+                f"give --storage {stores}, or leave out {option.flags[0]}"
+            )

@@ -1,4 +1,4 @@
-"""Output of the commands: messages on standard error, results on standard output.
+"""What the commands write: messages on standard error, results on standard output, and files.
 
 Names, reasons and error texts come from workers, stores and files, and are not trusted.
 """
@@ -16,10 +16,12 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TextIO
 
+from ssbench.core.cpu_profile import CpuProfile, collapsed, hot_functions
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError, gravest
 from ssbench.core.option import Option
-from ssbench.core.text import printable
+from ssbench.core.text import plural, printable
 from ssbench.host.process import discard
+from ssbench.host.sampler import StackSampler
 
 if TYPE_CHECKING:
     from ssbench.report.model import Report
@@ -272,3 +274,88 @@ def prepare_streams() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         with suppress(OSError):  # its descriptor is closed; the first output will show it
             sys.stdout.reconfigure(errors="backslashreplace")
+
+
+_SCRIPT = "plotly.min.js"
+#: Options of commands that run: files that are made of the stat file.
+_OF_RESULTS = ("csv", "csv_over_time", "html", "junit")
+
+
+def check_run_files(ns: argparse.Namespace) -> None:
+    """:raises UsageError: no results are kept that a file could be made of."""
+    path = ns.stats_file
+    if path and os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
+        for name in _OF_RESULTS:
+            if getattr(ns, name, None):
+                option = f"--{name.replace('_', '-')}"
+                raise UsageError(f"{option} needs stored results: {path} keeps none")
+
+
+def junit_file(ns: argparse.Namespace) -> str | None:
+    """The file of --junit, which commands without thresholds do not have."""
+    return getattr(ns, "junit", None)
+
+
+def write_report_files(ns: argparse.Namespace, made: Report) -> None:
+    """Write the files of --html, --html-assets and --junit, where they are given.
+
+    :raises SsbenchError: one of them can't be written.
+    """
+    from ssbench import report  # loads slowly
+
+    path = junit_file(ns)
+    if path:
+        write_result([report.render(made, "junit")], path)
+    if not ns.html:
+        return
+    script_url = None
+    if ns.html_assets:
+        script = report.plotly_script()
+        if script is None:
+            tell("--html-assets: plotly is not installed: install ssbench[html] for charts")
+        else:
+            try:
+                os.makedirs(ns.html_assets, exist_ok=True)
+            except OSError as error:
+                raise SsbenchError(f"--html-assets {ns.html_assets}: {error.strerror}") from error
+            path = os.path.join(ns.html_assets, _SCRIPT)
+            write_result([script], path)
+            script_url = os.path.relpath(path, os.path.dirname(ns.html) or ".")
+    write_result([report.render_html(made, script_url)], ns.html)
+    if ns.html != "-" and not getattr(ns, "quiet", False):
+        tell(f"INFO:Report as a page: {os.path.abspath(ns.html)}")
+
+
+HOTTEST = 10
+
+
+@contextmanager
+def profiled(wanted: bool, what: str) -> Iterator[None]:
+    """Sample the block, then say which functions took most CPU time."""
+    sampler = StackSampler()
+    if wanted:
+        sampler.start()
+    try:
+        yield
+    finally:
+        profile = sampler.stop()
+        if wanted:
+            tell_profile(profile, what)
+
+
+def tell_profile(profile: CpuProfile, what: str) -> None:
+    """Write a profile to a new file; say where it is, and which functions are its hottest."""
+    from ssbench.host.files import new_file  # loads slowly
+
+    fd, path = new_file(f"ssbench-{what}-", ".stacks")
+    with open(fd, "w", encoding="utf-8") as file:
+        file.writelines(collapsed(what, profile.stacks))
+    cpu_ns = sum(profile.stacks.values())
+    lines = [
+        f"Profile of the {what}: {path} (for speedscope or flamegraph.pl)",
+        f"{cpu_ns / 1e9:.2f} s of CPU time in {plural(profile.samples, 'sample')};"
+        f" sampling took {profile.overhead_ns / 1e6:.1f} ms more",
+    ]
+    for each in hot_functions(profile.stacks)[:HOTTEST]:
+        lines.append(f"{100 * each.self_ns / cpu_ns:6.1f} %  {each.function}")
+    tell("\n".join(lines))

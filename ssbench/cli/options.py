@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from ssbench.cli.store_options import STORE_OPTIONS
 from ssbench.cli.worker_options import METRICS, VERBOSE
 from ssbench.core import option as types
 from ssbench.core import units
@@ -33,10 +32,13 @@ from ssbench.core.scenario.scenario import OPTIONS as OF_SCENARIO
 from ssbench.core.stats.budget import MEMORY
 from ssbench.core.stats.selection import OPTIONS as SELECTION
 from ssbench.runner.config import RunConfig, SearchConfig, threshold
+from ssbench.storage.options import StoreOptions
+from ssbench.storage.registry import ROWS, options_of
 
 if TYPE_CHECKING:
     from ssbench.core.stats.steps import SweepLoads
 
+DEFAULT_STORE = "swift"
 LOOPBACK = "127.0.0.1"
 CONTAINER_BASE = "ssbench"  #: the same as a scenario's default
 PROGRESS = ("chars", "live", "none")
@@ -44,6 +46,8 @@ PROGRESS = ("chars", "live", "none")
 FEW_ERRORS = "errors < 1%"
 
 OF_RUN = (*OF_SCENARIO, *options_of_fields(RunConfig))
+#: Options of each store in the package, by its name.
+OF_STORE = {row.name: options_of(row) for row in ROWS.values()}
 
 
 def swept(text: str, known: Collection[str], example: str) -> tuple[str, list[str]]:
@@ -110,6 +114,21 @@ def of_group(group: str, rows: Sequence[Option]) -> tuple[Option, ...]:
 
 
 # fmt: off
+STORE_OPTIONS: tuple[Option, ...] = (
+    row("--storage", "storage", str, "store",
+        f"the store: {', '.join(ROWS)}, or a driver of your own as package.module:Class [default: "
+        f"{DEFAULT_STORE}]", metavar="NAME", brief=", ".join(ROWS)),
+    row("--storage-option", "storage_options", str, "store",
+        "an option of the store; may be repeated. Secret ones are read from the environment, or "
+        "from the file that KEY_file=PATH names", metavar="KEY=VALUE", repeat=True),
+    *options_of_fields(StoreOptions),
+    *dict.fromkeys(
+        replace(option, of_store=True)
+        for options in OF_STORE.values()
+        for option in options
+        if option.flags
+    ),
+)
 LOUDNESS = (
     VERBOSE,
     row("-q --quiet", "quiet", bool, "", "print only the report, warnings and errors",

@@ -15,6 +15,7 @@ from functools import cache
 from ssbench.cli.console import MASK
 from ssbench.cli.worker_options import WORKER
 
+_OF_EVERY_PROGRAM = ("-h", "--help", "--help-all", "--version")
 _NECTAR = "P"  #: a password in a command line of nectar
 _NECTAR_LONG = ("--P", "--K")  #: there one dash and several are the same
 #: ``http://user:password@host``: rejected later, but visible until then.
@@ -48,7 +49,8 @@ def mask(words: Sequence[str]) -> list[str]:
     """
     found = []
     value_is_next = False
-    known = {flag for option in WORKER for flag in option.flags}  # none of them is secret
+    # None of these is secret.
+    known = {*_OF_EVERY_PROGRAM, *(flag for option in WORKER for flag in option.flags)}
     variants = ("--a", "--b") if "ab" in words else ()  # which have options as their value
     options_are_next = False
     for word in words:
@@ -106,7 +108,7 @@ def _mask_option(word: str, letters: Sequence[str], long: Sequence[str]) -> tupl
 @cache
 def _secret_flags() -> tuple[Sequence[str], Sequence[str]]:
     """Letters, and long options."""
-    from ssbench.cli.store_options import STORE_OPTIONS  # loads slowly; no worker needs it
+    from ssbench.cli.options import STORE_OPTIONS  # loads slowly; no worker needs it
 
     flags = [flag for option in STORE_OPTIONS if option.secret for flag in option.flags]
     long = [flag for flag in flags if flag.startswith("--")]

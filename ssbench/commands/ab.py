@@ -12,11 +12,10 @@ from typing import NoReturn
 
 from ssbench import report, runner
 from ssbench.cli.config import run_config
-from ssbench.cli.console import tell, tell_status, write_report
+from ssbench.cli.console import tell, tell_status, write_report, write_report_files
 from ssbench.cli.options import AB, LOUDNESS
 from ssbench.cli.parser import Parser, add_options
 from ssbench.cli.proctitle import mask
-from ssbench.cli.report_files import write_report_files
 from ssbench.cli.worker_options import SHOW
 from ssbench.commands.base import running, serving, summary_rows
 from ssbench.core.errors import ExitStatus, UsageError

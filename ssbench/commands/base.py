@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from ssbench.cli.console import tell, tell_results, write_report
-from ssbench.cli.report_files import junit_file, write_report_files
-from ssbench.cli.signals import Signals
+from ssbench.cli.console import junit_file, tell, tell_results, write_report, write_report_files
+from ssbench.cli.start import Signals
 from ssbench.live.terminal import make_progress
 from ssbench.live.watch import Watch
 from ssbench.runner.config import RunConfig
@@ -71,7 +70,7 @@ def open_client(
     :param exact_names: what it lists is of other clients: see ``StorageSettings.exact_names``.
     :raises SsbenchError: there is no access to it.
     """
-    from ssbench.cli.store_options import store_options  # these load slowly
+    from ssbench.cli.config import store_options  # these load slowly
     from ssbench.runner.connections import own_hub, reach_store
     from ssbench.storage.registry import open_admin
     from ssbench.storage.retrying_client import RetryingClient

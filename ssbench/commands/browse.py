@@ -18,7 +18,7 @@ from jinja2 import Environment, StrictUndefined
 
 from ssbench import report, statfile
 from ssbench.cli.console import tell
-from ssbench.cli.signals import Signals
+from ssbench.cli.start import Signals
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
 from ssbench.core.stats.budget import MEMORY
 from ssbench.core.stats.compare import comparison

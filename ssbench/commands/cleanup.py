@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ssbench.cli.config import store_options
 from ssbench.cli.console import say, tell
-from ssbench.cli.store_options import store_options
 from ssbench.commands.base import open_client
 from ssbench.core.errors import ExitStatus, SsbenchError, StorageError, UsageError, gravest
 from ssbench.core.live import Observer

@@ -7,9 +7,15 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ssbench import report, statfile
-from ssbench.cli.console import result_file, tell, tell_status, write_report, write_result
-from ssbench.cli.profile import profiled
-from ssbench.cli.report_files import write_report_files
+from ssbench.cli.console import (
+    profiled,
+    result_file,
+    tell,
+    tell_status,
+    write_report,
+    write_report_files,
+    write_result,
+)
 from ssbench.core.errors import ExitStatus, UsageError
 from ssbench.core.records import Record
 from ssbench.core.stats.merge import Part

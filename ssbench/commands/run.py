@@ -11,9 +11,16 @@ from typing import TYPE_CHECKING
 
 from ssbench import runner
 from ssbench.cli.config import run_config, values_of
-from ssbench.cli.console import columns_of, say, tell, tell_status, write_report
+from ssbench.cli.console import (
+    check_run_files,
+    columns_of,
+    say,
+    tell,
+    tell_status,
+    write_report,
+    write_report_files,
+)
 from ssbench.cli.options import FEW_ERRORS
-from ssbench.cli.report_files import check_run_files, write_report_files
 from ssbench.commands.base import running, serving, summary_rows, tell_report
 from ssbench.core.errors import ExitStatus, UsageError
 from ssbench.live.watch import Watch

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ssbench.cli.commands import COMMANDS
-from ssbench.cli.store_options import STORE_OPTIONS
+from ssbench.cli.options import STORE_OPTIONS
 from ssbench.cli.worker_options import WORKER
 from ssbench.core.option import Option
 from tests.cli.shell import Shell

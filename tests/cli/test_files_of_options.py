@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ssbench.cli.commands import COMMANDS
-from ssbench.cli.store_options import STORE_OPTIONS
+from ssbench.cli.options import STORE_OPTIONS
 from ssbench.core.errors import UsageError
 from ssbench.core.option import path as folder
 from ssbench.statfile import check_new

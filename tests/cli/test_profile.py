@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ssbench.cli.profile import HOTTEST, profiled
+from ssbench.cli.console import HOTTEST, profiled
 
 
 @pytest.fixture(autouse=True)

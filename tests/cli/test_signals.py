@@ -8,8 +8,8 @@ import signal
 import gevent
 import pytest
 
-from ssbench.cli import signals as module
-from ssbench.cli.signals import SIGNALS, STARTUP_GRACE_S, Signals
+from ssbench.cli import start as module
+from ssbench.cli.start import SIGNALS, STARTUP_GRACE_S, Signals
 from ssbench.runner.connections import own_hub
 from ssbench.runner.stop import Stop
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from ssbench.cli.commands import COMMANDS, master_parser
+from ssbench.cli.config import store_options
 from ssbench.cli.site import SiteDefaults, describe
-from ssbench.cli.store_options import store_options
 from ssbench.cli.worker_options import WORKER, worker_parser
 from ssbench.core.errors import UsageError
 from ssbench.storage.swift.options import login_options

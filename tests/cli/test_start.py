@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ssbench.cli import signals
+from ssbench.cli import start
 from ssbench.core.errors import ExitStatus
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -86,7 +86,7 @@ def test_a_second_signal_does_not_wait_for_a_blocked_stderr(number: signal.Signa
 
 
 def test_exit_statuses_agree_with_core_errors() -> None:
-    assert (signals.OK, signals.INTERRUPTED) == (ExitStatus.OK, ExitStatus.INTERRUPTED)
+    assert (start.OK, start.INTERRUPTED) == (ExitStatus.OK, ExitStatus.INTERRUPTED)
 
 
 def test_handlers_are_installed_before_other_modules_are_imported() -> None:
@@ -103,7 +103,7 @@ print(sorted(loaded[0]), file=sys.stderr)
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT
     )
-    assert done.stderr == "['ssbench', 'ssbench.cli', 'ssbench.cli.signals', 'ssbench.cli.start']\n"
+    assert done.stderr == "['ssbench', 'ssbench.cli', 'ssbench.cli.start']\n"
 
 
 @pytest.mark.parametrize(("status", "seen"), [(0, 5), (6, 5), (1, 1)])

@@ -7,8 +7,8 @@ import argparse
 import pytest
 
 from ssbench.cli.commands import master_parser
+from ssbench.cli.config import store_options
 from ssbench.cli.master import main
-from ssbench.cli.store_options import store_options
 from ssbench.core.errors import UsageError
 from ssbench.storage.swift.options import login_options
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ssbench.cli import worker, worker_group
+from ssbench.cli import worker
 from ssbench.cli.worker import main
 from ssbench.core.errors import ExitStatus
 from ssbench.core.messages import Bye, Hello, Results
@@ -87,7 +87,7 @@ class Group:
         self.asked: list[tuple[argparse.Namespace, str, int, MasterAddress | None]] = []
         monkeypatch.setattr(worker, "allow_many_connections", lambda: None)
         monkeypatch.setattr(worker, "host_limits", lambda: limits)
-        monkeypatch.setattr(worker_group, "run_group", self.run)
+        monkeypatch.setattr(worker, "run_group", self.run)
         self.status = main(["--processes", "2", *words])
 
     def run(

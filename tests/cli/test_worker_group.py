@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from ssbench import __version__
-from ssbench.cli import worker, worker_group
+from ssbench.cli import worker
 from ssbench.cli.worker import main
 from ssbench.core.errors import SsbenchError
 from ssbench.core.messages import Hello
@@ -204,7 +204,7 @@ def test_each_worker_of_a_group_gets_the_options_of_the_group(
         raise SsbenchError("enough")
 
     monkeypatch.setattr(worker, "host_limits", HostLimits)
-    monkeypatch.setattr(worker_group, "LocalWorkers", start)
+    monkeypatch.setattr("ssbench.runner.local_workers.LocalWorkers", start)
     assert main(["--processes", "2", *words, "w"]) == 1
     assert [*found] == ["w-0", "w-1"]
     users = ["--concurrency", "64", "--retries", "10"]

@@ -393,7 +393,7 @@ def test_two_runs_one_of_them_in_a_thread_leave_nothing_behind(tmp_path: Path) -
 
 #: Modules that cost milliseconds, and that a start does not need.
 SLOW = {
-    "numpy", "rich", "statistics", "difflib", "ssbench.cli.store_options",
+    "numpy", "rich", "statistics", "difflib", "ssbench.cli.options",
     "ssbench.live.json_lines", "ssbench.live.metrics",
     "ssbench.storage.filetree", "ssbench.storage.s3.client", "ssbench.transport.master_transport",
     "ssbench.statfile.legacy", "ssbench.core.stats.thresholds",
@@ -426,7 +426,7 @@ try:
 except SystemExit:
     show()
 """
-    names = {"cli", "core", "live", "runner", "storage", "host", "ssbench.cli.store_options"}
+    names = {"cli", "core", "live", "runner", "storage", "host", "ssbench.cli.options"}
     assert loaded(code) <= names
 
 
@@ -448,7 +448,7 @@ def test_a_master_has_loaded_no_report_before_its_first_job() -> None:
 import ssbench.runner, ssbench.commands.run, ssbench.runner.single_run
 show()
 """
-    needed = {"ssbench.cli.store_options", "ssbench.transport.master_transport"}
+    needed = {"ssbench.cli.options", "ssbench.transport.master_transport"}
     assert loaded(code).isdisjoint({"report", "worker", *SLOW} - needed)
 
 

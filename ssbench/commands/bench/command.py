@@ -12,8 +12,16 @@ from msgspec.structs import replace
 
 from ssbench import report, statfile
 from ssbench.cli.config import command_config, values_of
-from ssbench.cli.console import check_writable, say, tell, tell_results, tell_status, write_result
-from ssbench.cli.report_files import check_run_files, write_report_files
+from ssbench.cli.console import (
+    check_run_files,
+    check_writable,
+    say,
+    tell,
+    tell_results,
+    tell_status,
+    write_report_files,
+    write_result,
+)
 from ssbench.commands.base import watched
 from ssbench.commands.bench.plan import (
     EmptiedContainers,

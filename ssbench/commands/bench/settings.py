@@ -12,13 +12,13 @@ from ssbench.cli.options import (
     OWN_FILE,
     PAGE,
     PROGRESS,
+    STORE_OPTIONS,
     THRESHOLD,
     WORKER_COUNTS,
     of_run,
     only,
     without,
 )
-from ssbench.cli.store_options import STORE_OPTIONS
 from ssbench.core import option as types
 from ssbench.core import units
 from ssbench.core.errors import UsageError

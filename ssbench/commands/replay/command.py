@@ -6,10 +6,8 @@ import argparse
 import os
 from typing import TYPE_CHECKING
 
-from ssbench.cli.config import command_config
-from ssbench.cli.console import tell, tell_status, write_result
-from ssbench.cli.report_files import check_run_files
-from ssbench.cli.store_options import given_on_command_line
+from ssbench.cli.config import command_config, given_on_command_line
+from ssbench.cli.console import check_run_files, tell, tell_status, write_result
 from ssbench.commands.base import open_client, running, serving, tell_report, watched
 from ssbench.core.errors import ExitStatus, UsageError
 from ssbench.core.text import bytes_text, plural, printable

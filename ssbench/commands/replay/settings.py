@@ -7,12 +7,12 @@ from ssbench.cli.options import (
     HOW,
     JUNIT,
     RESULT_FILES,
+    STORE_OPTIONS,
     THRESHOLD,
     WORKER_COUNTS,
     of_run,
     without,
 )
-from ssbench.cli.store_options import STORE_OPTIONS
 from ssbench.core import option as types
 from ssbench.core import units
 from ssbench.core.option import WHAT, row

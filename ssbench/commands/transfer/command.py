@@ -11,7 +11,7 @@ from typing import Any
 
 from ssbench.cli.config import command_config, values_of
 from ssbench.cli.console import say, tell, tell_results, tell_status
-from ssbench.cli.store_options import DEFAULT_STORE
+from ssbench.cli.options import DEFAULT_STORE
 from ssbench.commands.base import watched
 from ssbench.commands.transfer.plan import ContainerDownload, FolderUpload, Transfer, TransferStep
 from ssbench.commands.transfer.progress import TransferView

@@ -9,6 +9,7 @@ from ssbench.cli.options import (
     ERRORS,
     HOW,
     OWN_FILE,
+    STORE_OPTIONS,
     THRESHOLD,
     WORKER_COUNTS,
     of_run,
@@ -16,7 +17,6 @@ from ssbench.cli.options import (
     swept,
     without,
 )
-from ssbench.cli.store_options import STORE_OPTIONS
 from ssbench.core import option as types
 from ssbench.core import units
 from ssbench.core.errors import UsageError

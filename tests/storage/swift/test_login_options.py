@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ssbench.cli.commands import master_parser
-from ssbench.cli.store_options import given_on_command_line, store_options
+from ssbench.cli.config import given_on_command_line, store_options
 from ssbench.storage.swift.options import (
     OPTIONS,
     LoginOptions,
