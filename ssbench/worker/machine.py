@@ -27,19 +27,16 @@ import logging
 import random
 from collections import deque
 from collections.abc import Iterator, Sequence
-from heapq import heappop, heappush
-from itertools import islice
+from enum import Enum, auto
 from typing import Any, NamedTuple
 
 from msgspec import Struct
 
 from ssbench.core.columns import JobLayout, layout, layouts, schema_number
-from ssbench.core.completed import Completed, pack_possible
 from ssbench.core.cpu_profile import CpuProfile
 from ssbench.core.dispatch.result_bounds import ResultBounds
 from ssbench.core.errors import ExitStatus, MessageError
 from ssbench.core.hiding import Secrets
-from ssbench.core.membership import ClockSync, Membership, MembershipStatus
 from ssbench.core.messages import (
     MAX_NUMBERS,
     MAX_RESULT_BYTES,
@@ -62,14 +59,15 @@ from ssbench.core.messages import (
     decode,
     pack,
 )
-from ssbench.core.model import SECOND_NS, Job, Phase
+from ssbench.core.model import SECOND_NS, Phase
 from ssbench.core.rejected import RejectedMessages
 from ssbench.core.settings import Credentials, StorageSettings, newest_credentials
 from ssbench.core.text import plural, said
+from ssbench.worker.held_jobs import Completed, HeldJobs, pack_possible
 
 log = logging.getLogger(__name__)
 
-_NEVER_NS = 1 << 62
+_DELAYS = 64  #: newest control states that the offset is taken from; clocks drift over days
 _HELLO_NS = SECOND_NS  #: between two hellos
 #: A worker takes a new incarnation if control states have not listed it for this long: the master
 #: listed it and dropped it again while no control state arrived. The time counts from the first of
@@ -92,6 +90,95 @@ _HELLO_PAUSE_S, _ALONE_PAUSE_S, _DRAIN_PAUSE_S, TICK_S = 0.005, 0.05, 0.02, 0.25
 _RESERVE_BYTES = 1 << 20
 
 
+class MembershipStatus(Enum):
+    """What a control state means for the worker that received it."""
+
+    UNMENTIONED = auto()  #: the master does not know the worker yet
+    ACCEPTED = auto()  #: the master lists the worker
+    REFUSED = auto()  #: the master refuses the worker
+    QUIT = auto()  #: the worker must exit
+    DROPPED = auto()  #: the master that listed the worker no longer does
+    REPLACED = auto()  #: another master has taken over
+
+
+class Membership:
+    """The worker's incarnation, and whether a master lists it.
+
+    :param incarnation: the first one.
+    """
+
+    def __init__(self, incarnation: int) -> None:
+        self.incarnation = incarnation
+        self.previous = 0  #: the incarnation before it; 0 for none
+        self.known = False  #: whether a control state has listed this incarnation
+        self.master = 0  #: the master that sent it; 0 for none
+        self._refused_since_ns: int | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"<Membership {'known' if self.known else 'unknown'} to {self.master or 'no master'}>"
+        )
+
+    def status_in(self, control_state: ControlState) -> MembershipStatus:
+        """What a control state means for this worker; changes nothing."""
+        listed = self.incarnation in control_state.workers
+        refused = self.incarnation in control_state.refused
+        if control_state.quit and (listed or refused):
+            # Only once the master knows us: the channel to the master may connect later than the
+            # one from it, and our bye would be lost.
+            return MembershipStatus.QUIT
+        if refused:
+            return MembershipStatus.REFUSED
+        if listed:
+            return MembershipStatus.ACCEPTED
+        if not self.known:
+            return MembershipStatus.UNMENTIONED
+        same_master = control_state.master == self.master
+        return MembershipStatus.DROPPED if same_master else MembershipStatus.REPLACED
+
+    def accept(self, control_state: ControlState) -> None:
+        """The sender lists this worker."""
+        self.known, self.master, self._refused_since_ns = True, control_state.master, None
+
+    def refuse(self, now_ns: int) -> int | None:
+        """A master refuses this worker. Returns for how many ns already, None the first time."""
+        if self._refused_since_ns is None:
+            self._refused_since_ns = now_ns
+            return None
+        return now_ns - self._refused_since_ns
+
+    def renew(self, incarnation: int) -> None:
+        """Take a new incarnation, which no master knows."""
+        self.previous, self.incarnation = self.incarnation, incarnation
+        self.known = False
+
+
+class ClockSync:
+    """A worker's estimate of the master's clock, and until when it may start operations."""
+
+    def __init__(self) -> None:
+        self.delay_ns = 0  #: worker's clock minus master's, plus the shortest transit time
+        #: Half the worker timeout after the newest control state was sent.
+        self.lease_expires_ns = 0
+        self.timeout_ns = 10 * SECOND_NS  #: the worker timeout
+        self._master = 0
+        self._delays_ns: deque[int] = deque(maxlen=_DELAYS)  # arrival minus the master's clock
+
+    def update(self, control_state: ControlState, arrived_ns: int) -> None:
+        """A control state arrived. A new master has another clock: earlier samples are dropped."""
+        if control_state.master != self._master:
+            self._master = control_state.master
+            self._delays_ns.clear()
+        self._delays_ns.append(arrived_ns - control_state.master_ns)
+        self.delay_ns = min(self._delays_ns)
+        self.timeout_ns = int(control_state.timeout_s * SECOND_NS)
+        self.lease_expires_ns = control_state.master_ns + self.delay_ns + self.timeout_ns // 2
+
+    def is_stale(self, sent_ns: int, now_ns: int) -> bool:
+        """Whether a message sent at ``sent_ns`` (master's clock) is older than half the timeout."""
+        return now_ns - (sent_ns + self.delay_ns) > self.timeout_ns // 2
+
+
 class WorkerSettings(Struct, frozen=True):
     """What a worker is started with.
 
@@ -110,90 +197,6 @@ class WorkerSettings(Struct, frozen=True):
     pid: int = 0
     version: str = ""
     cores: int = 0
-
-
-class HeldJobs:
-    """The jobs of one phase at a worker, from their arrival to their report.
-
-    User greenlets work on the attributes directly: a call per operation would cost too much.
-    """
-
-    __slots__ = (
-        "busy", "delayed", "finished", "lease_expires_ns", "queues", "quick", "reported", "share",
-        "users",
-    )  # fmt: skip
-
-    def __init__(self, lease_expires_ns: int = _NEVER_NS, groups: int = 1) -> None:
-        #: By group of users, which start these from the left.
-        self.queues: list[deque[Job]] = [deque() for _ in range(groups)]
-        self.delayed: list[tuple[int, int, Job]] = []  #: heap of (due_ns, number, job)
-        self.finished: list[Completed] = []  #: operations that are not yet reported
-        self.users = [0] * groups  #: number of users that there are to be, by group
-        self.share = 1.0  #: of all users of the run that are this worker's
-        self.busy = 0  #: operations in flight
-        self.quick = 0  #: jobs to hold at least: those that a quick store does in 10 ms
-        self.reported = 0  #: operations so far
-        self.lease_expires_ns = lease_expires_ns  #: no operation starts later
-
-    def __repr__(self) -> str:
-        return f"<HeldJobs {self.busy} busy of {sum(self.users)}, {self.queued} queued>"
-
-    @property
-    def queued(self) -> int:
-        """Jobs that users can start now."""
-        return sum(map(len, self.queues))
-
-    @property
-    def total(self) -> int:
-        """Jobs that are delayed, queued, in flight, or completed and not yet reported."""
-        return len(self.delayed) + self.queued + self.busy + len(self.finished)
-
-    @property
-    def idle_users(self) -> int:
-        """Users without an operation, and without a job in the queue."""
-        return max(sum(self.users) - self.busy - self.queued - len(self.delayed), 0)
-
-    @property
-    def wants_more(self) -> bool:
-        """Whether to fetch more jobs: one per user is to be queued, and one more per idle user.
-
-        If a group has none, jobs of others may be in front of its own: the master limits those.
-        """
-        if len(self.queues) > 1 and not all(self.queues):
-            return True
-        return self.queued < max(2 * sum(self.users) - self.busy, self.quick)
-
-    def add(self, jobs: Sequence[Job]) -> None:
-        """Queue a batch. All of it has due times (``release_due`` queues those), or none, and all
-        of it is of one group."""
-        if jobs and jobs[0].due_ns >= 0:
-            for job in jobs:
-                heappush(self.delayed, (job.due_ns, job.number, job))
-        elif jobs:
-            self.queues[jobs[0].group].extend(jobs)
-
-    def release_due(self, offset_ns: int) -> None:
-        """Queue the jobs that are due at this offset from the phase's start, in that order."""
-        while self.delayed and self.delayed[0][0] <= offset_ns:
-            job = heappop(self.delayed)[2]
-            self.queues[job.group].append(job)
-
-    def remove_unstarted(self, *, keep_for_idle: bool = False) -> list[int]:
-        """Remove jobs that were not started; returns their numbers.
-
-        :param keep_for_idle: keep one for each user without an operation, and the delayed ones.
-        """
-        numbers = []
-        idle = max(sum(self.users) - self.busy, 0) if keep_for_idle else 0
-        for queue, users in zip(self.queues, self.users, strict=True):
-            returned = [job.number for job in islice(queue, min(idle, users), None)]
-            numbers += returned
-            for _ in returned:
-                queue.pop()
-        if not keep_for_idle:
-            numbers += [number for _, number, _ in self.delayed]
-            self.delayed.clear()
-        return numbers
 
 
 class WorkerPhase(Struct, eq=False):

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import gevent
 from gevent.event import AsyncResult
 
-from ssbench.core.completed import Completed
 from ssbench.core.errors import StorageError
 from ssbench.core.model import Job, Timing
+from ssbench.worker.held_jobs import Completed
 from ssbench.worker.user_pool import UserPool
 
 #: A thread that completes an operation wakes the loop if so few tasks are left for all threads.

@@ -6,10 +6,14 @@ driver and appends to a list. Retries and renewals are in ``_recover``.
 
 from __future__ import annotations
 
+import ctypes
 import logging
+import os
 import random
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
+from time import perf_counter_ns
 from typing import Any
 
 import gevent
@@ -18,7 +22,6 @@ from gevent.event import Event
 from gevent.hub import get_hub
 
 from ssbench.core.bodycheck import wrong_length
-from ssbench.core.completed import Row, duration_ns, last_ns
 from ssbench.core.errors import StorageError
 from ssbench.core.model import NONE_NS, SECOND_NS, ErrorKind, Job, Phase, Timing
 from ssbench.core.naming import Naming, naming_of
@@ -26,10 +29,9 @@ from ssbench.core.operations import OPERATIONS, RECEIVING, moved_bytes, row_of
 from ssbench.core.retry import Attempts, NextStep
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.base import ObjectStore
-from ssbench.worker.job_channel import JobChannel
+from ssbench.worker.held_jobs import Row, duration_ns, last_ns
+from ssbench.worker.links import JobChannel, WorkerStore
 from ssbench.worker.machine import WorkerMachine, WorkerPhase
-from ssbench.worker.store import WorkerStore
-from ssbench.worker.timer import Timer, make_timer
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +49,9 @@ FEW = 50
 QUICK = 32
 _QUICK_PARTS = 5  #: of FLUSH_S
 _BURST_NS = SECOND_NS // 10  #: of unused bandwidth that is not lost
+_CLOCK_MONOTONIC = 1  # perf_counter_ns, on Linux
+_TFD_TIMER_ABSTIME = 1
+_READ = 1
 
 
 class _NewUsers:
@@ -327,7 +332,7 @@ class UserPool:
                     raise _no_timing(timing)
                 if timing.bytes_moved != job.size:
                     self._check_length(job, timing)
-                finished.append((job, start_ns, timing))  # core.completed makes columns of them
+                finished.append((job, start_ns, timing))  # held_jobs makes columns of them
             except Exception as error:  # noqa: BLE001 - _failure logs it
                 finished.append(self._recover(job, start_ns, error))
             held.busy -= 1
@@ -485,3 +490,107 @@ class UserPool:
 
 def _no_timing(outcome: object) -> TypeError:
     return TypeError(f"the driver gave {type(outcome).__name__} for a Timing")
+
+
+class _Timerspec(ctypes.Structure):
+    """struct itimerspec: the interval, then the time."""
+
+    _fields_ = [(name, ctypes.c_long) for name in ("every_s", "every_ns", "at_s", "at_ns")]
+
+
+class Timerfd:
+    """A timerfd(2) of the clock of perf_counter_ns: its descriptor is readable once it expired.
+
+    The loop's own timers count from the start of its iteration and in whole milliseconds: they are
+    late by 0.5 to 1.1 ms. A timerfd is late by a tenth of that.
+
+    :raises OSError: this system has no timerfd, or no descriptor is left.
+    """
+
+    def __init__(self) -> None:
+        libc: Any = ctypes.CDLL(None, use_errno=True)
+        try:
+            create, self._settime = libc.timerfd_create, libc.timerfd_settime
+        except AttributeError as error:
+            raise OSError("this system has no timerfd") from error
+        self.fd: int = create(_CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC)
+        if self.fd < 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+        self._spec = _Timerspec()
+        self._pointer = ctypes.byref(self._spec)
+
+    def set(self, at_ns: int) -> None:
+        """Expire at this time, and at no time set before."""
+        # A time of 0 would disarm it.
+        self._spec.at_s, self._spec.at_ns = divmod(max(at_ns, 1), SECOND_NS)
+        self._settime(self.fd, _TFD_TIMER_ABSTIME, self._pointer, None)
+
+    def expired(self) -> bool:
+        """Whether it expired since the last call; False if ``set`` was called after that."""
+        with suppress(BlockingIOError):
+            os.read(self.fd, 8)
+            return True
+        return False
+
+    def close(self) -> None:
+        os.close(self.fd)
+        self.fd = -1
+
+
+class TimerfdTimer(Timerfd):
+    """A timerfd that the event loop watches.
+
+    :raises OSError: as ``Timerfd``.
+    """
+
+    def __init__(self, call: Callable[[], object]) -> None:
+        super().__init__()
+        self._call = call
+        self._watcher = get_hub().loop.io(self.fd, _READ)
+        self._watcher.start(self._on_readable)
+
+    def _on_readable(self) -> None:
+        if self.fd >= 0 and self.expired():
+            self._call()
+
+    def close(self) -> None:
+        if self.fd >= 0:
+            self._watcher.close()
+            super().close()
+
+
+class LoopTimer:
+    """By a timer of the event loop."""
+
+    def __init__(self, call: Callable[[], object]) -> None:
+        self._call = call
+        self._timer: Any = None
+
+    def set(self, at_ns: int) -> None:
+        self.close()
+        loop = get_hub().loop
+        loop.update_now()  # timers count from what the loop takes for now
+        self._timer = loop.timer(max(at_ns - perf_counter_ns(), 0) / SECOND_NS)
+        self._timer.start(self._call)
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.close()
+            self._timer = None
+
+
+Timer = TimerfdTimer | LoopTimer
+
+
+def make_timer(call: Callable[[], object]) -> Timer:
+    """The most exact one that this system has.
+
+    It calls once at the time of perf_counter_ns that was set last; at once if that is past.
+
+    :param call: called in the hub: it must not wait for anything.
+    """
+    try:
+        return TimerfdTimer(call)
+    except OSError:
+        return LoopTimer(call)

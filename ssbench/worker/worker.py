@@ -1,7 +1,9 @@
 """A worker process: the I/O around its state machine.
 
 One loop in one greenlet feeds the machine with control states and times, and carries out what it
-answers. User greenlets run operations, a second thread answers control states.
+answers. User greenlets run operations. A second thread answers control states, whatever the event
+loop does: a heartbeat says how long ago the loop last ran, so that the master can tell a blocked
+worker from a dead one.
 """
 
 from __future__ import annotations
@@ -10,8 +12,10 @@ import logging
 import os
 import random
 import socket
+import threading
 from collections.abc import Callable, Mapping
-from time import perf_counter_ns
+from itertools import islice
+from time import perf_counter_ns, time_ns
 from typing import Any, NamedTuple
 
 import gevent
@@ -20,7 +24,7 @@ from gevent.hub import get_hub
 
 from ssbench import __version__
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError, outcome_of
-from ssbench.core.messages import MAX_NAME, ControlState, NetworkCheck
+from ssbench.core.messages import MAX_MOVING, MAX_NAME, ControlState, Heartbeat, Host, NetworkCheck
 from ssbench.core.model import Phase
 from ssbench.core.settings import StorageSettings
 from ssbench.host.live import LAG_INTERVAL_S, HostLive
@@ -29,9 +33,8 @@ from ssbench.host.sampler import StackSampler
 from ssbench.storage.base import ObjectStore
 from ssbench.storage.registry import Permissions, open_store
 from ssbench.transport.sockets import TransportError
-from ssbench.transport.worker_transport import WorkerTransport
-from ssbench.worker.heartbeat import HeartbeatThread
-from ssbench.worker.job_channel import JobChannel
+from ssbench.transport.worker_transport import Control, WorkerTransport
+from ssbench.worker.links import JobChannel, WorkerStore
 from ssbench.worker.machine import (
     CheckNetwork,
     CloseJobs,
@@ -44,9 +47,11 @@ from ssbench.worker.machine import (
     WorkerPhase,
     WorkerSettings,
 )
-from ssbench.worker.store import WorkerStore
 from ssbench.worker.thread_users import ThreadUserPool
 from ssbench.worker.user_pool import UserPool
+
+_POLL_S = 0.25
+
 
 log = logging.getLogger(__name__)
 
@@ -285,6 +290,66 @@ class Worker:
             self._host.stop()
         self._store.close()
         self._transport.close()
+
+
+class HeartbeatThread(threading.Thread):
+    """Answers each control state with a heartbeat, and keeps the newest one.
+
+    :param machine: only attributes that are safe to read in another thread are used.
+    :param host: metrics of this host, sent once a second; None: no metrics.
+    :param notify: called in this thread after each new control state.
+    """
+
+    def __init__(
+        self,
+        control: Control,
+        machine: WorkerMachine,
+        host: HostLive | None,
+        notify: Callable[[], None],
+    ) -> None:
+        super().__init__(name="ssbench-heartbeat", daemon=True)
+        self.newest: tuple[ControlState, int] | None = None  #: with its arrival by the clock
+        self.fault: Exception | None = None  #: what ended the thread
+        #: Bytes sent so far of the objects that take long; set by the event loop's thread.
+        self.moving: Callable[[], Mapping[int, int]] = dict
+        self._control = control
+        self._machine = machine
+        self._host = host
+        self._notify = notify
+        self._stopping = threading.Event()
+
+    def run(self) -> None:
+        """Until ``stop``, or until there is a ``fault``."""
+        try:
+            while not self._stopping.is_set():
+                message = self._control.receive(_POLL_S)
+                if isinstance(message, ControlState):
+                    self.newest = (message, perf_counter_ns())
+                    self._notify()
+                    self._control.send(self._heartbeat(*self.newest))
+                for sample in self._host.take() if self._host else ():
+                    at = sample.at_ns, sample.boot_id, sample.figures
+                    self._control.send(Host(self._machine.incarnation, *at))
+        except Exception as error:  # noqa: BLE001 - the event loop's thread raises it
+            self.fault = error
+        self._control.close()
+
+    def _heartbeat(self, state: ControlState, arrived_ns: int) -> Heartbeat:
+        machine = self._machine
+        phase = machine.phase  # read once: it may end meanwhile
+        busy = phase.held.busy if phase else 0
+        queued = max(phase.held.total - busy, 0) if phase else 0
+        now_ns = perf_counter_ns()
+        return Heartbeat(
+            machine.incarnation, state.serial, now_ns, now_ns - arrived_ns,
+            max(now_ns - machine.ticked_ns, 0), busy, queued, time_ns(),
+            dict(islice(self.moving().items(), MAX_MOVING)),
+        )  # fmt: skip
+
+    def stop(self) -> None:
+        """End the thread, and close its sockets."""
+        self._stopping.set()
+        self.join()
 
 
 def _connect_fault(error: Exception) -> str:

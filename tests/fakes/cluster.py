@@ -17,7 +17,6 @@ from msgspec.structs import replace
 
 from ssbench import __version__
 from ssbench.core.columns import Schema
-from ssbench.core.completed import Completed
 from ssbench.core.errors import ExitStatus
 from ssbench.core.messages import Bye, ControlState, Heartbeat, Hello, Message, Results, unpack
 from ssbench.core.model import ErrorKind, Job, Phase, Result, Stage, Timing, WorkerExit
@@ -27,6 +26,7 @@ from ssbench.core.settings import StorageSettings
 from ssbench.master.master import Master
 from ssbench.master.phase_machine import PhaseOutcome, PhasePlan
 from ssbench.transport.sockets import Ports
+from ssbench.worker.held_jobs import Completed
 from ssbench.worker.machine import (
     CloseJobs,
     Connect,

@@ -9,8 +9,8 @@ from ssbench.core.messages import Bye, Heartbeat, Host, Message
 from ssbench.core.model import Job, Phase
 from ssbench.core.operations import CREATE
 from ssbench.host.live import HostLive, Sample
-from ssbench.worker.heartbeat import HeartbeatThread
 from ssbench.worker.machine import WorkerMachine, WorkerSettings
+from ssbench.worker.worker import HeartbeatThread
 from tests.fakes.control_states import IDLE
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import gevent
 import pytest
 
-from ssbench.worker.job_channel import JobChannel
+from ssbench.worker.links import JobChannel
 
 
 class Machine:

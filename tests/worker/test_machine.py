@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 import pytest
 
 from ssbench.core.columns import RESULT_SCHEMAS, ResultLayout, pack_jobs
-from ssbench.core.completed import rows_of as completed_rows
 from ssbench.core.dispatch.result_bounds import MARGIN_NS, ResultBounds
 from ssbench.core.errors import ExitStatus
 from ssbench.core.messages import (
@@ -30,6 +29,7 @@ from ssbench.core.messages import (
     encode,
 )
 from ssbench.core.model import NONE_NS, RESULT_NUMBERS, ErrorKind, Job, Phase, Result, Timing
+from ssbench.worker.held_jobs import rows_of as completed_rows
 from ssbench.worker.machine import (
     NO_MASTER_WARNING_S,
     CheckNetwork,

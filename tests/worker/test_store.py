@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from ssbench.core.errors import MessageError
 from ssbench.core.model import Phase
 from ssbench.core.settings import StorageSettings
-from ssbench.worker import store as store_module
+from ssbench.worker import links as store_module
+from ssbench.worker.links import WorkerStore
 from ssbench.worker.machine import WorkerMachine, WorkerSettings
-from ssbench.worker.store import WorkerStore
 from tests.fakes.control_states import IDLE
 from tests.fakes.drivers import with_token
 from tests.fakes.memory_storage import MemoryStorage

@@ -9,7 +9,7 @@ import gevent
 import pytest
 from gevent.event import Event
 
-from ssbench.worker.timer import LoopTimer, Timer, TimerfdTimer, make_timer
+from ssbench.worker.user_pool import LoopTimer, Timer, TimerfdTimer, make_timer
 from tests.descriptors import open_descriptors
 
 MS = 1_000_000

@@ -351,7 +351,7 @@ def test_an_error_that_nothing_caught_ends_the_worker_with_a_reason(
 def test_a_dead_heartbeat_thread_ends_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     with ScriptedMaster() as master, WorkerThread(master) as worker:
         master.begin(1)
-        monkeypatch.setattr("ssbench.worker.heartbeat.Heartbeat", raises(MemoryError()))
+        monkeypatch.setattr("ssbench.worker.worker.Heartbeat", raises(MemoryError()))
         assert worker.wait() is ExitStatus.FAILED
         assert byes(master) == ["out of memory"]
 

@@ -1,4 +1,4 @@
-"""Completed operations, between a user and the batch of columns that is sent to the master.
+"""The jobs of one phase at a worker, from their arrival to the batch of columns that reports them.
 
 Nearly all operations succeed at the first attempt. For these, only objects that exist anyway are
 kept: the job, its start time and the driver's Timing. The columns of Result are then made from all
@@ -8,7 +8,10 @@ are kept as rows.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
+from heapq import heappop, heappush
+from itertools import islice
 from operator import sub
 from typing import Any
 
@@ -16,19 +19,104 @@ from ssbench.core.columns import PackedColumn, pack_column, pack_ids, pack_optio
 from ssbench.core.dispatch.result_bounds import ResultBounds
 from ssbench.core.errors import MessageError
 from ssbench.core.hiding import Secrets
-from ssbench.core.model import NONE_NS, UNCERTAIN_NS, ErrorKind, Result
+from ssbench.core.model import NONE_NS, UNCERTAIN_NS, ErrorKind, Job, Result
 from ssbench.core.operations import OPERATIONS, RECEIVING
 
 Row = tuple[Any, ...]  #: in the order of Result's fields
 #: (Job, start in ns on the clock, Timing) for a success at the first attempt; otherwise a Row.
 Completed = tuple[Any, ...]
 
+_NEVER_NS = 1 << 62
 _WIDTH = len(Result._fields)
 _ID, _DETAIL, _HEADERS, _OTHERS, _GROUP = map(
     Result._fields.index, ("transaction_id", "detail", "headers_ns", "others", "group")
 )
 _IMPOSSIBLE = "the driver gave figures that no operation can have"
 _NONE = Secrets()
+
+
+class HeldJobs:
+    """The jobs of one phase at a worker, from their arrival to their report.
+
+    User greenlets work on the attributes directly: a call per operation would cost too much.
+    """
+
+    __slots__ = (
+        "busy", "delayed", "finished", "lease_expires_ns", "queues", "quick", "reported", "share",
+        "users",
+    )  # fmt: skip
+
+    def __init__(self, lease_expires_ns: int = _NEVER_NS, groups: int = 1) -> None:
+        #: By group of users, which start these from the left.
+        self.queues: list[deque[Job]] = [deque() for _ in range(groups)]
+        self.delayed: list[tuple[int, int, Job]] = []  #: heap of (due_ns, number, job)
+        self.finished: list[Completed] = []  #: operations that are not yet reported
+        self.users = [0] * groups  #: number of users that there are to be, by group
+        self.share = 1.0  #: of all users of the run that are this worker's
+        self.busy = 0  #: operations in flight
+        self.quick = 0  #: jobs to hold at least: those that a quick store does in 10 ms
+        self.reported = 0  #: operations so far
+        self.lease_expires_ns = lease_expires_ns  #: no operation starts later
+
+    def __repr__(self) -> str:
+        return f"<HeldJobs {self.busy} busy of {sum(self.users)}, {self.queued} queued>"
+
+    @property
+    def queued(self) -> int:
+        """Jobs that users can start now."""
+        return sum(map(len, self.queues))
+
+    @property
+    def total(self) -> int:
+        """Jobs that are delayed, queued, in flight, or completed and not yet reported."""
+        return len(self.delayed) + self.queued + self.busy + len(self.finished)
+
+    @property
+    def idle_users(self) -> int:
+        """Users without an operation, and without a job in the queue."""
+        return max(sum(self.users) - self.busy - self.queued - len(self.delayed), 0)
+
+    @property
+    def wants_more(self) -> bool:
+        """Whether to fetch more jobs: one per user is to be queued, and one more per idle user.
+
+        If a group has none, jobs of others may be in front of its own: the master limits those.
+        """
+        if len(self.queues) > 1 and not all(self.queues):
+            return True
+        return self.queued < max(2 * sum(self.users) - self.busy, self.quick)
+
+    def add(self, jobs: Sequence[Job]) -> None:
+        """Queue a batch. All of it has due times (``release_due`` queues those), or none, and all
+        of it is of one group."""
+        if jobs and jobs[0].due_ns >= 0:
+            for job in jobs:
+                heappush(self.delayed, (job.due_ns, job.number, job))
+        elif jobs:
+            self.queues[jobs[0].group].extend(jobs)
+
+    def release_due(self, offset_ns: int) -> None:
+        """Queue the jobs that are due at this offset from the phase's start, in that order."""
+        while self.delayed and self.delayed[0][0] <= offset_ns:
+            job = heappop(self.delayed)[2]
+            self.queues[job.group].append(job)
+
+    def remove_unstarted(self, *, keep_for_idle: bool = False) -> list[int]:
+        """Remove jobs that were not started; returns their numbers.
+
+        :param keep_for_idle: keep one for each user without an operation, and the delayed ones.
+        """
+        numbers = []
+        idle = max(sum(self.users) - self.busy, 0) if keep_for_idle else 0
+        for queue, users in zip(self.queues, self.users, strict=True):
+            returned = [job.number for job in islice(queue, min(idle, users), None)]
+            numbers += returned
+            for _ in returned:
+                queue.pop()
+        if not keep_for_idle:
+            numbers += [number for _, number, _ in self.delayed]
+            self.delayed.clear()
+        return numbers
 
 
 def pack_completed(

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssbench.core.membership import ClockSync, Membership, MembershipStatus
 from ssbench.core.messages import ControlState
+from ssbench.worker.machine import ClockSync, Membership, MembershipStatus
 from tests.fakes.control_states import IDLE
 
 OURS, OTHER = 11, 22

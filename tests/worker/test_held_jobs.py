@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssbench.core.completed import Completed, pack_completed, rows_of
 from ssbench.core.hiding import Secrets
 from ssbench.core.model import NONE_NS, RESULT_NUMBERS, UNCERTAIN_NS, Job, Result, Timing
 from ssbench.core.operations import OPERATIONS, READ, Operation
+from ssbench.worker.held_jobs import Completed, pack_completed, rows_of
 from tests.fakes.batches import unpack_results
 
 ORIGIN_NS = 1000
