@@ -23,8 +23,8 @@ from ssbench import report  # noqa: E402
 from ssbench.core.live import RunProgress  # noqa: E402
 from ssbench.core.model import Phase  # noqa: E402
 from ssbench.live.dashboard import Dashboard  # noqa: E402
-from ssbench.live.page import LivePage  # noqa: E402
 from ssbench.live.watch import TITLES, LiveState, Sink, Watch  # noqa: E402
+from ssbench.live.web import LivePage  # noqa: E402
 from ssbench.runner.results import read_stats  # noqa: E402
 from ssbench.runner.stop import Stop  # noqa: E402
 from tests.servers.browser import Browser, browser  # noqa: E402

@@ -43,7 +43,7 @@ from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.core.stats import series
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.text import MAX_KEY
-from ssbench.live.web_server import WebServer
+from ssbench.live.web import WebServer
 from ssbench.report import FORMATS, of_run, render, render_html, rps_csv
 from ssbench.statfile import read
 from ssbench.statfile.format import BlockBuilder, objects

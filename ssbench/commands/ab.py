@@ -22,7 +22,7 @@ from ssbench.core.errors import ExitStatus, UsageError
 from ssbench.core.stats.change_rules import ChangeRule
 from ssbench.core.stats.compare import PERCENTS, Comparison
 from ssbench.core.text import printable
-from ssbench.live.page import LivePage
+from ssbench.live.web import LivePage
 from ssbench.report.comparison import of_comparison
 from ssbench.runner.config import RunConfig
 from ssbench.runner.paired import PairedRun, PairedRuns

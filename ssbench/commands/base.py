@@ -17,12 +17,12 @@ from msgspec.structs import replace
 from ssbench.cli.console import junit_file, tell, tell_results, write_report, write_report_files
 from ssbench.cli.start import Signals
 from ssbench.live.terminal import make_progress
-from ssbench.live.watch import Watch
+from ssbench.live.watch import LiveJson, Watch
 from ssbench.runner.config import RunConfig
 from ssbench.runner.stop import Stop
 
 if TYPE_CHECKING:
-    from ssbench.live.page import LivePage
+    from ssbench.live.web import LivePage
     from ssbench.report.model import Report
     from ssbench.runner.single_run import RunResult
     from ssbench.storage.retrying_client import RetryingClient
@@ -123,7 +123,7 @@ def _live_page(ns: argparse.Namespace, stop: Stop) -> Iterator[LivePage | None]:
     if ns.web is None:
         yield None
         return
-    from ssbench.live.page import STOPPED, LivePage  # loads slowly
+    from ssbench.live.web import STOPPED, LivePage  # loads slowly
 
     page = LivePage(ns.web, stop)
     try:
@@ -159,8 +159,6 @@ def running(ns: argparse.Namespace, stop: Stop, config: RunConfig, watch: Watch)
 
     with watched(ns, stop, watch=watch, aborted=aborted):
         if ns.live_json:
-            from ssbench.live.json_lines import LiveJson  # few runs need it
-
             watch.add(LiveJson(ns.live_json, tell))
         if ns.influx:
             from ssbench.live.influx import Influx

@@ -24,7 +24,7 @@ from ssbench.core.stats.budget import MEMORY
 from ssbench.core.stats.compare import comparison
 from ssbench.core.text import latency_text, printable
 from ssbench.host.files import open_file
-from ssbench.live.web_server import Page, Query, WebServer
+from ssbench.live.web import Page, Query, WebServer
 from ssbench.report import Report
 from ssbench.report.comparison import of_comparison
 from ssbench.report.model import time_text

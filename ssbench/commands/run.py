@@ -28,7 +28,7 @@ from ssbench.runner.config import RunConfig, SearchConfig, threshold
 from ssbench.runner.stop import Stop
 
 if TYPE_CHECKING:
-    from ssbench.live.page import LivePage
+    from ssbench.live.web import LivePage
     from ssbench.runner.series import StepRunner
 
 

@@ -19,7 +19,7 @@ from ssbench.core.model import ErrorKind, Phase
 from ssbench.core.operations import row_of
 from ssbench.core.stats.host_metrics import FIGURES, core_count, core_name
 from ssbench.live.watch import PHASES, Sink, Watch, workers_by_state
-from ssbench.live.web_server import SOCKET_TIMEOUT_S, BoundedServer
+from ssbench.live.web import SOCKET_TIMEOUT_S, BoundedServer
 
 if TYPE_CHECKING:
     from prometheus_client import Metric

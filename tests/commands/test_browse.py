@@ -20,7 +20,7 @@ from ssbench.cli.master import main
 from ssbench.commands import browse as browse
 from ssbench.commands.browse import BrowseSite, ResultsFolder
 from ssbench.core.text import printable
-from ssbench.live.web_server import WebServer
+from ssbench.live.web import WebServer
 from tests.cli.shell import Shell, stat_file
 from tests.e2e.commands import until
 from tests.report import runs

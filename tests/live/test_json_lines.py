@@ -13,8 +13,7 @@ from ssbench.core.errors import SsbenchError
 from ssbench.core.live import OperationProgress, RunProgress, WorkerProgress
 from ssbench.core.model import ErrorKind, Phase
 from ssbench.core.operations import READ
-from ssbench.live.json_lines import LiveJson
-from ssbench.live.watch import LiveState, Watch, state_map
+from ssbench.live.watch import LiveJson, LiveState, Watch, state_map
 from tests.cli.shell import Shell
 
 pytestmark = pytest.mark.usefixtures("forked_workers")

@@ -18,9 +18,9 @@ from ssbench.cli.options import web_address
 from ssbench.core.errors import SsbenchError, UsageError
 from ssbench.core.live import WorkerProgress
 from ssbench.core.model import Phase
-from ssbench.live import page as live_page
-from ssbench.live.page import LivePage
+from ssbench.live import web
 from ssbench.live.watch import Watch
+from ssbench.live.web import LivePage
 from ssbench.runner.stop import Stop
 from tests.e2e.commands import until
 from tests.live.test_terminal import BUSY
@@ -268,13 +268,13 @@ def test_the_number_of_open_streams_is_bounded(served: Served) -> None:
 def test_a_page_that_is_opened_is_told_the_state_at_once(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live_page, "_PING_S", 3600.0)
+    monkeypatch.setattr(web, "_PING_S", 3600.0)
     served.watch.update(BUSY)
     assert next(served.states())["progress"]["done"] == 1000
 
 
 def test_an_idle_page_gets_a_sign_of_life(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live_page, "_PING_S", 0.01)
+    monkeypatch.setattr(web, "_PING_S", 0.01)
     with served.ask("/events") as response:
         lines = [response.readline() for _ in range(4)]
     assert lines[0].startswith(b"data: {")

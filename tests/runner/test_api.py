@@ -394,7 +394,7 @@ def test_two_runs_one_of_them_in_a_thread_leave_nothing_behind(tmp_path: Path) -
 #: Modules that cost milliseconds, and that a start does not need.
 SLOW = {
     "numpy", "rich", "statistics", "difflib", "ssbench.cli.options",
-    "ssbench.live.json_lines", "ssbench.live.metrics",
+    "ssbench.live.metrics",
     "ssbench.storage.filetree", "ssbench.storage.s3.client", "ssbench.transport.master_transport",
     "ssbench.statfile.legacy", "ssbench.core.stats.thresholds",
 }  # fmt: skip
