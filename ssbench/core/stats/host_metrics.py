@@ -12,7 +12,6 @@ from itertools import compress
 from math import inf, isnan, nan
 from typing import TYPE_CHECKING
 
-import numpy as np
 from msgspec import Struct
 
 if TYPE_CHECKING:
@@ -163,6 +162,8 @@ class HostSeries:
 
     def rows(self, names: Sequence[str], spans_s: Spans) -> Iterator[tuple[float, ...]]:
         """Several figures of each of these seconds; NaN where one is missing."""
+        import numpy as np  # only here: master and workers load this module before a run
+
         columns = [self._columns[name] for name in names]
         middles_s = np.array(self._middles_s)
         within = np.zeros(len(middles_s), bool)
