@@ -333,6 +333,18 @@ LIST_RANDOM = register(Operation(
         list_random_cut, list_limit, list_delimiter.encode()
     ),
 ))
+#: All tags of an object: others go. They follow from its name.
+PUT_TAGS = register(Operation(
+    14, "PUT_TAGS", Effect.TOUCHES,
+    parameters=(
+        Parameter("tag_count", 3, 1, 50, meaning="Tags of an object; Amazon takes at most 10."),
+        Parameter("tag_bytes", 16, 0, 256, meaning="Characters of the value of a tag."),
+    ),
+    arguments=("count", "length"),
+    draw=lambda random, size, *, tag_count, tag_bytes: (tag_count, tag_bytes),
+))
+#: Timing.items: the tags.
+GET_TAGS = register(Operation(15, "GET_TAGS", Effect.NONE))
 # fmt: on
 
 #: The rows with ``crud``, in the order of a crud_profile.

@@ -49,7 +49,14 @@ METHODS: Mapping[int, str] = {
     operations.BULK_DELETE: "_bulk_delete",
     operations.ENSURE: "_ensure",
     operations.REMOVE: "_remove",
+    operations.PUT_TAGS: "_put_tags",
+    operations.GET_TAGS: "_get_tags",
 }
+
+
+def methods_of(driver: type) -> dict[int, str]:
+    """Those of METHODS that a driver has."""
+    return {number: name for number, name in METHODS.items() if hasattr(driver, name)}
 
 
 class ContainerEntry(Struct, frozen=True):

@@ -28,12 +28,14 @@ from ssbench.core.operations import (
     CREATE,
     DELETE,
     ENSURE,
+    GET_TAGS,
     HEAD,
     LIST,
     LIST_ALL,
     LIST_RANDOM,
     OPERATIONS,
     POST,
+    PUT_TAGS,
     RANGE_READ,
     READ,
     REMOVE,
@@ -58,6 +60,8 @@ SIZES = (
     SizeClass("tiny \u00e9/?%", 100, 200, crud_profile([1, 1, 1, 1]), 10),
     SizeClass("b", 0, 0, crud_profile([1, 0, 0, 0]), 1),
 )
+
+TAGS = PUT_TAGS, GET_TAGS
 
 CONTAINERS = [f"contract_{index:06d}" for index in range(3)]
 
@@ -95,7 +99,7 @@ def on_memory() -> Iterator[Subject]:
     store = MemoryStore(bulk_delete_max=1000, tokens={"tk"})
     yield Subject(
         lambda **changes: MemoryStorage(store, settings(**{"token": "tk", **changes})),
-        lacks=[LIST, LIST_ALL, LIST_RANDOM, COPY, RANGE_READ, BULK_DELETE],
+        lacks=[LIST, LIST_ALL, LIST_RANDOM, COPY, RANGE_READ, BULK_DELETE, *TAGS],
         knows_content=False,
     )
 
@@ -103,7 +107,7 @@ def on_memory() -> Iterator[Subject]:
 def on_fake_swift() -> Iterator[Subject]:
     with FakeSwift() as swift:
         given = {"token": "tk", "urls": (swift.url,)}
-        yield Subject(lambda **changes: WholeDriver(settings(**{**given, **changes})))
+        yield Subject(lambda **changes: WholeDriver(settings(**{**given, **changes})), lacks=TAGS)
 
 
 def on_real_swift(swift: EmbeddedSwift) -> Iterator[Subject]:
@@ -112,11 +116,15 @@ def on_real_swift(swift: EmbeddedSwift) -> Iterator[Subject]:
         lambda **changes: WholeDriver(settings(**{**given, **changes})),
         part=60,
         kinds=("slo", "dlo"),
+        lacks=TAGS,
     )
 
 
 def on_s3(
-    server: AbstractContextManager[S3Server], part: int = 5 << 20, **own: str
+    server: AbstractContextManager[S3Server],
+    part: int = 5 << 20,
+    refused: Collection[Operation] = (),
+    **own: str,
 ) -> Iterator[Subject]:
     with server as store:
         options = StoreOptions("s3", {"s3_endpoints": [store.url], **own}, store.environment)
@@ -134,7 +142,7 @@ def on_s3(
         yield Subject(
             open_driver, policies=(), rejection=403, tells_missing=False,
             lists_missing="s3_bucket" in own, part=part, kinds=("multipart",),
-            named=str if "s3_bucket" in own else bucket_of,
+            named=str if "s3_bucket" in own else bucket_of, refused=refused,
         )  # fmt: skip
 
 
@@ -147,6 +155,7 @@ def on_files(place: str | None) -> Iterator[Subject]:
             policies=(),
             rejection=0,
             longest_name=255,
+            lacks=TAGS,
         )
 
 
@@ -166,8 +175,8 @@ def on_webdav(server: DavServer, **facts: Any) -> Iterator[Subject]:
             return WholeDriver(settings(**{**given, **changes}))
 
         yield Subject(
-            open_driver, policies=(), lacks=[BULK_DELETE], states_limits=False, has_folders=True,
-            **facts,
+            open_driver, policies=(), lacks=[BULK_DELETE, *TAGS], states_limits=False,
+            has_folders=True, **facts,
         )  # fmt: skip
 
 
@@ -180,7 +189,7 @@ def on_outside_driver() -> Iterator[Subject]:
         given = {"store": access.settings, "token": access.credentials.payload["token"]}
         yield Subject(
             lambda **changes: WholeDriver(settings(driver=DRIVER, **{**given, **changes})),
-            lacks=[LIST, LIST_ALL, LIST_RANDOM, COPY, RANGE_READ, BULK_DELETE],
+            lacks=[LIST, LIST_ALL, LIST_RANDOM, COPY, RANGE_READ, BULK_DELETE, *TAGS],
             knows_content=False,
         )
 
@@ -214,7 +223,7 @@ def swift() -> Iterator[SwiftS3]:
 
 
 def on_swift_s3(server: SwiftS3, **own: str) -> Iterator[Subject]:
-    yield from on_s3(nullcontext(server), part=60, **own)
+    yield from on_s3(nullcontext(server), part=60, refused=TAGS, **own)
 
 
 #: Name -> what opens it, with the shared Swift.
@@ -236,7 +245,7 @@ DRIVERS = [
         lambda: on_s3(VersityGW(), s3_bucket="contract", s3_payload="unsigned"),
         "s3-prefixes-on-versitygw", "versitygw",
     ),
-    real(lambda: on_s3(RcloneS3()), "s3-buckets-on-rclone", "rclone"),
+    real(lambda: on_s3(RcloneS3(), refused=TAGS), "s3-buckets-on-rclone", "rclone"),
     real(lambda: on_webdav(Rclone("basic")), "webdav-on-rclone", "rclone"),
     real(lambda: on_webdav(Apache("digest")), "webdav-on-apache", "apache2"),
     real(lambda: on_webdav(Nginx("basic"), refused=[POST]), "webdav-on-nginx", "nginx-dav-ext"),
@@ -632,6 +641,25 @@ def test_a_range_read_brings_a_part(subject: Subject, storage: Any, verify: bool
             read(job(RANGE_READ)._replace(version=2, arguments=(20, 100)), 0)
         assert caught.value.kind is ErrorKind.STALE
     reading.close()
+
+
+def test_tags_are_set_and_read(subject: Subject, storage: Any) -> None:
+    if PUT_TAGS in {*subject.lacks, *subject.refused}:
+        return
+    storage.actions[CREATE](job(CREATE), 0)
+    checking = subject.open(verify=True)
+    for count, length in ((3, 16), (2, 0), (10, 200), (1, 7)):
+        tagged = job(PUT_TAGS)._replace(arguments=(count, length))
+        timing = checking.actions[PUT_TAGS](tagged, 0)
+        assert 200 <= timing.status < 300
+        found = checking.actions[GET_TAGS](job(GET_TAGS), 0)
+        assert found.items == (count if subject.stateful else 0)
+        assert timing.bytes_moved == found.bytes_moved == 0
+    if subject.stateful:
+        storage.actions[UPDATE](job(UPDATE), 0)
+        assert checking.actions[GET_TAGS](job(GET_TAGS), 0).items == 0
+        assert refused(storage, GET_TAGS, number=9).status == 404
+    checking.close()
 
 
 def test_bulk_delete_is_an_operation(subject: Subject, storage: Any) -> None:

@@ -56,7 +56,7 @@ class FileStorage(FileClient):
         something that this store does not support.
     """
 
-    operations: Collection[int] = METHODS.keys()
+    operations: Collection[int] = METHODS.keys() - {ops.PUT_TAGS, ops.GET_TAGS}
 
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
         super().__init__(settings)
@@ -89,7 +89,7 @@ class FileStorage(FileClient):
         # Of files that take another's name when they are complete.
         self._new_prefix, self._new_number = f".ssbench-{token_hex(4)}-", count()
         self._closed = False
-        methods = {**METHODS}
+        methods = {number: METHODS[number] for number in self.operations}
         self._verifies = settings.verify
         if settings.verify:
             methods[ops.READ] = methods[ops.RANGE_READ] = "_read_verified"

@@ -26,7 +26,7 @@ from ssbench.core.naming import (
     naming_of,
 )
 from ssbench.core.settings import URL_CHOICES, StorageSettings
-from ssbench.storage.base import METHODS, Action, Listed, Page, all_pages, listed_of
+from ssbench.storage.base import METHODS, Action, Listed, Page, all_pages, listed_of, methods_of
 from ssbench.storage.directory import PIECE, DirectorySource, file_contents
 from ssbench.storage.http.connection import CONTINUE_S, Upload
 from ssbench.storage.http.pool import ConnectionPool
@@ -130,12 +130,15 @@ class HttpStorage(HttpClient, ABC):
     """What the data paths share. A driver has the other methods named in ``METHODS``, and calls
     ``_make_actions`` once it is complete. One that lacks a method can't be made."""
 
-    operations: Collection[int] = METHODS.keys()
+    operations: Collection[int]
     actions: Mapping[int, Action]
     #: The name of HEADERS_HEADER in requests; "": the store keeps no metadata of an upload.
     headers_mark = HEADERS_HEADER
     #: Returns the object's MD5 according to the response.
     _claimed_md5: ClaimedMd5 = staticmethod(claimed_md5)
+
+    def __init_subclass__(cls) -> None:
+        cls.operations = methods_of(cls).keys()
 
     def __init__(
         self, settings: StorageSettings, seed: int | None, pools: Sequence[ConnectionPool]

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import lru_cache
+from hashlib import sha256
 from html import unescape
 from typing import NamedTuple
 from urllib.parse import quote, unquote_plus
@@ -47,13 +48,13 @@ _OURS = re.compile(r".*_[0-9]{6,10}(_[^/]+)?", re.DOTALL)
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
 _ESCAPED = re.compile(r"--([0-9a-f]{2})|-")
 #: Elements that hold a record, below the root.
-_RECORDS = frozenset({"Contents", "CommonPrefixes", "Bucket", "Error", "Upload"})
+_RECORDS = frozenset({"Contents", "CommonPrefixes", "Bucket", "Error", "Tag", "Upload"})
 #: Elements whose text is used, in records and below the root.
 _VALUES = frozenset(
     {
         "Buckets", "Code", "ETag", "EncodingType", "Initiated", "IsTruncated", "Key", "KeyCount",
         "Marker", "Message", "Name", "NextContinuationToken", "Prefix", "Size", "Status",
-        "UploadId",
+        "UploadId", "Value",
     }
 )  # fmt: skip
 #: The marker object of a container: it says that ssbench made it. No object of ours has this name.
@@ -64,6 +65,8 @@ _QUOTED = re.compile("[%+]").search
 _NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
 _ENTRY_MAX = 1 << 14  #: bytes of an entry of a listing: a key of 1,024 bytes, quoted, and the rest
 _ERROR_FIELDS = ("Code", "Message", "Region", "Endpoint")
+TAGS_MAX = 50  #: of one object, in stores that take more than Amazon's 10
+_TAG = "ssbench-"  #: how the keys of our tags begin
 _SHOWN = 200  #: characters of an error's message
 _REGION = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _SIGNATURE = re.compile(r"(Signature=)\w+", re.IGNORECASE)
@@ -422,6 +425,38 @@ def delete_request(keys: Sequence[str]) -> bytes:
     """The body of a multi-delete whose response lists failures only."""
     objects = "".join(f"<Object><Key>{escape(key)}</Key></Object>" for key in keys)
     return f"<Delete><Quiet>true</Quiet>{objects}</Delete>".encode()
+
+
+def tags_of(name: str, count: int, length: int) -> dict[str, str]:
+    """The tags of an object. A shorter value is the beginning of a longer one, so that the tags
+    that a run reads can be of one with other values of its keys.
+
+    :param length: characters of a value.
+    """
+    found = {}
+    for number in range(count):
+        text = sha256(f"{name} {number}".encode()).hexdigest()
+        found[f"{_TAG}{number}"] = (text * (length // len(text) + 1))[:length]
+    return found
+
+
+def tagging_request(tags: Mapping[str, str]) -> bytes:
+    """The body that sets all tags of an object."""
+    each = "".join(
+        f"<Tag><Key>{escape(key)}</Key><Value>{escape(value)}</Value></Tag>"
+        for key, value in tags.items()
+    )
+    return f'<Tagging xmlns="{_NAMESPACE}"><TagSet>{each}</TagSet></Tagging>'.encode()
+
+
+def foreign_tag(name: str, tags: Mapping[str, str]) -> str:
+    """A tag with a value that no PUT_TAGS has given this object, as text; "" if there is none. Tags
+    of other keys are not ours to judge."""
+    own = {key: value for key, value in tags.items() if key.startswith(_TAG)}
+    longest = max(map(len, own.values()), default=0)
+    wanted = tags_of(name, TAGS_MAX, longest)
+    wrong = [key for key, value in own.items() if not wanted.get(key, "-").startswith(value)]
+    return f"{printable(wrong[0])}={printable(own[wrong[0]])[:_SHOWN]}" if wrong else ""
 
 
 #: Codes of a multi-delete's errors -> the status that a DELETE of the object would have.

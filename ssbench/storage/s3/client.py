@@ -471,10 +471,9 @@ class S3Client(HttpClient):
             another object, or of none.
         """
         body = delete_request(keys)
-        checksum = b64encode(md5(body, usedforsecurity=False).digest()).decode()
         response = Xml(len(keys))
         timing = self.request(
-            "POST", place, place.bucket_path, "delete=", f"Content-MD5: {checksum}\r\n", response,
+            "POST", place, place.bucket_path, "delete=", content_md5(body), response,
             body, deadline_ns=deadline_ns, url=url,
         )  # fmt: skip
         timing = timing._replace(bytes_moved=0)
@@ -575,6 +574,11 @@ class S3Client(HttpClient):
             timing=timing._replace(bytes_moved=0),
             rate_limited=error.code == "SlowDown",
         )
+
+
+def content_md5(body: bytes) -> str:
+    """The signed header line with the checksum of a body."""
+    return f"content-md5: {b64encode(md5(body, usedforsecurity=False).digest()).decode()}\r\n"
 
 
 def _key_lines(prefix: str, key: str) -> str:

@@ -39,14 +39,18 @@ from ssbench.storage.s3.bodies import (
     HEADERS,
     POST,
     SEGMENTS,
+    TAGS_MAX,
     VERSION,
     ItemCounter,
     NextPage,
     Xml,
     complete_request,
+    foreign_tag,
     listing_query,
     malformed,
     neutral,
+    tagging_request,
+    tags_of,
     upload_metadata,
 )
 from ssbench.storage.s3.client import (
@@ -55,6 +59,7 @@ from ssbench.storage.s3.client import (
     Place,
     S3Client,
     SummedUpload,
+    content_md5,
     multipart_checksum_lines,
     stated_checksum,
 )
@@ -280,6 +285,54 @@ class S3Storage(S3Client, HttpStorage):
         timing = timing._replace(bytes_moved=0)
         copied.check("CopyObjectResult", timing)
         return timing, {**copied.headers, "etag": copied.values.get("ETag", "")}
+
+    def _put_tags(self, job: Job, deadline_ns: int) -> Timing:
+        count, length = map(int, job.arguments)
+        tags = tags_of(self._name(job), count, length)
+        timing = self._tagging("PUT", job, deadline_ns, Collector(), tagging_request(tags))
+        if self._settings.verify:
+            _, found = self._tags(job, deadline_ns)
+            if found != tags:
+                raise self._wrong_tags(job, f"{len(found)} tags that were not set", timing)
+        return timing
+
+    def _get_tags(self, job: Job, deadline_ns: int) -> Timing:
+        timing, found = self._tags(job, deadline_ns)
+        if self._settings.verify and (wrong := foreign_tag(self._name(job), found)):
+            raise self._wrong_tags(job, f"a tag {wrong}", timing)
+        return timing._replace(items=len(found))
+
+    def _tags(self, job: Job, deadline_ns: int) -> tuple[Timing, dict[str, str]]:
+        response = Xml(TAGS_MAX)
+        timing = self._tagging("GET", job, deadline_ns, response)
+        tags = response.check("Tagging", timing).of("Tag")
+        return timing, {tag.get("Key", ""): tag.get("Value", "") for tag in tags}
+
+    def _tagging(
+        self,
+        method: str,
+        job: Job,
+        deadline_ns: int,
+        response: Collector,
+        body: bytes | None = None,
+    ) -> Timing:
+        url = self.any_url()
+        place = self._places[url][self._container(job.size_class, job.object)]
+        path = place.path + self._object(job.size_class, job.object)
+        lines = content_md5(body) if body else ""
+        timing = self.request(
+            method, place, path, "tagging=", lines, response, body, deadline_ns=deadline_ns, url=url
+        )
+        return timing._replace(bytes_moved=0)
+
+    def _name(self, job: Job) -> str:
+        return self._bodies.naming.object(job.size_class, job.object)
+
+    def _wrong_tags(self, job: Job, what: str, timing: Timing) -> StorageError:
+        where = self._bodies.naming.path(job)
+        return StorageError(
+            ErrorKind.CORRUPT, f"{where}: the store has {what}", status=timing.status, timing=timing
+        )
 
     def _bulk_delete(self, job: Job, deadline_ns: int) -> Timing:
         """Delete many objects: a request for each of their buckets, one after another."""

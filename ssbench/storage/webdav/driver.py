@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 from copy import copy
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Job, Timing
 from ssbench.core.naming import naming_of
-from ssbench.core.operations import BULK_DELETE
 from ssbench.core.settings import StorageSettings
-from ssbench.storage.base import METHODS, Action, Listed, Page
+from ssbench.storage.base import Action, Listed, Page
 from ssbench.storage.http.connection import Upload
 from ssbench.storage.http.response import HEAD_ONLY, RESPONSE_MAX, Collector
 from ssbench.storage.http.store import HttpStorage
@@ -42,7 +40,6 @@ class WebdavStorage(WebdavClient, HttpStorage):
     :raises UsageError: as WebdavClient.
     """
 
-    operations: Collection[int] = METHODS.keys() - {BULK_DELETE}
     #: No RFC says what an ETag is made of: some servers' have 32 hex digits, and are no MD5.
     _claimed_md5 = staticmethod(lambda headers: None)
     headers_mark = ""

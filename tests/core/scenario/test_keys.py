@@ -23,7 +23,7 @@ from ssbench.core.units import Unit
 BASE = {
     "name": "x", "sizes": [{"name": "tiny", "size_min": 1, "size_max": 9}], "user_count": 4,
     "initial_files": {"tiny": 5},
-    "operations": {"range_read": 1, "list": 1, "list_random": 1, "bulk_delete": 1},
+    "operations": {"range_read": 1, "list": 1, "list_random": 1, "bulk_delete": 1, "put_tags": 1},
     "run_seconds": 100,
 }  # fmt: skip
 STAGES = [{"seconds": 30, "users": 8}, {"seconds": 60, "users": 64}]
