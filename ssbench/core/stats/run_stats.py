@@ -31,12 +31,11 @@ from ssbench.core.records import (
 )
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.stats.budget import OTHERS, OTHERS_NAME, Budget
-from ssbench.core.stats.chosen import Chosen
 from ssbench.core.stats.headroom import HeadroomVerdict, Hosts, judge
 from ssbench.core.stats.histogram import Histogram
 from ssbench.core.stats.results import PhaseResults, ResultGroup
 from ssbench.core.stats.run_records import RunRecords
-from ssbench.core.stats.selection import WHOLE, Selection
+from ssbench.core.stats.selection import WHOLE, Chosen, Selection
 from ssbench.core.stats.series import MAX_SECONDS, Second, TimeSeries
 from ssbench.core.stats.tally import (
     Basis,
