@@ -19,8 +19,8 @@ from ssbench.cli.proctitle import mask
 from ssbench.cli.worker_options import SHOW
 from ssbench.commands.base import running, serving, summary_rows
 from ssbench.core.errors import ExitStatus, UsageError
-from ssbench.core.stats.change_rules import ChangeRule
 from ssbench.core.stats.compare import PERCENTS, Comparison
+from ssbench.core.stats.thresholds import ChangeRule
 from ssbench.core.text import printable
 from ssbench.live.web import LivePage
 from ssbench.report.comparison import of_comparison

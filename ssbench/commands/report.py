@@ -148,8 +148,8 @@ def compare(ns: argparse.Namespace) -> ExitStatus:
         raise UsageError(f"{paths[0]}: only one stat file; name two or more to compare")
     if paths.count("-") > 1:
         raise UsageError("-: standard input can be only one stat file; name the others")
-    from ssbench.core.stats.change_rules import ChangeRule  # few processes need these
     from ssbench.core.stats.compare import PERCENTS, comparison
+    from ssbench.core.stats.thresholds import ChangeRule  # few processes need these
     from ssbench.report.comparison import of_comparison
 
     rules_given = tuple(dict.fromkeys(ns.fail_if or ()))

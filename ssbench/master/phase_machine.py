@@ -46,7 +46,7 @@ from ssbench.core.workload.pacing import LOOKAHEAD_NS, START_DELAY_NS, Backlog, 
 from ssbench.core.workload.workload import Workload
 
 if TYPE_CHECKING:
-    from ssbench.core.stats.auto_stop import SteadyStateDetector, ThresholdWatch
+    from ssbench.core.stats.steady import SteadyStateDetector, ThresholdWatch
 
 WAIT_S = 0.05  #: between two steps, at most
 _SENDS_PER_STEP = 64

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from ssbench.core.stats.change_rules import ChangeRule, JudgedChange
 from ssbench.core.stats.compare import (
     CONFIDENCE,
     CONFIDENCE_OF_LOOK,
@@ -24,6 +23,7 @@ from ssbench.core.stats.compare import (
 from ssbench.core.stats.findings import bottleneck, steady
 from ssbench.core.stats.selection import Selection
 from ssbench.core.stats.tally import Tally
+from ssbench.core.stats.thresholds import ChangeRule, JudgedChange
 from ssbench.core.text import plural
 from ssbench.report import summary
 from ssbench.report.charts import by_response, comparison_charts

@@ -30,10 +30,10 @@ from ssbench.core.scenario.checks import ValidationErrors
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.settings import StorageSettings
 from ssbench.core.stats.findings import LONGEST_RUN
-from ssbench.core.stats.results import PhaseResults
+from ssbench.core.stats.results import LEFT_OUT, PhaseResults
 from ssbench.core.stats.run_records import RunRecords
 from ssbench.core.stats.selection import WHOLE, Chosen, Selection
-from ssbench.core.stats.windows import LEFT_OUT, Windows
+from ssbench.core.stats.windows import Windows
 from ssbench.core.text import for_spreadsheet, printable
 
 #: Of put, post and delete; of get and head; of mixed; of any run.

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ssbench.core.stats.run_stats import RunStats, Source
+from ssbench.core.stats.run_stats import RunStats
+from ssbench.core.stats.tally import Source
 from ssbench.report.model import (
     BYTES,
     COUNT,

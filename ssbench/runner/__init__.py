@@ -153,7 +153,7 @@ def check_thresholds(config: RunConfig, scenario: Scenario) -> None:
                 " throughput"
             )
     if config.abort_window_s:
-        from ssbench.core.stats.auto_stop import WATCHED, can_watch  # loads slowly
+        from ssbench.core.stats.steady import WATCHED, can_watch  # loads slowly
         from ssbench.core.stats.thresholds import thresholds_of
 
         if not any(map(can_watch, thresholds_of(scenario, config.thresholds))):

@@ -25,8 +25,8 @@ from ssbench.host.process import tune_garbage_collector
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from ssbench.core.stats.change_rules import ChangeRule
     from ssbench.core.stats.compare import Comparison
+    from ssbench.core.stats.thresholds import ChangeRule
 
 S = TypeVar("S")
 T = TypeVar("T")

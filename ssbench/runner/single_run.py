@@ -45,7 +45,7 @@ from ssbench.statfile import StatFileWriter
 from ssbench.storage.registry import check_capabilities, destination_of
 
 if TYPE_CHECKING:
-    from ssbench.core.stats.auto_stop import ThresholdWatch
+    from ssbench.core.stats.steady import ThresholdWatch
     from ssbench.master.master import Master
     from ssbench.runner.connections import Store
     from ssbench.runner.results import StoredStats
@@ -376,7 +376,7 @@ class Run:
             )
         detector = None
         if self.config.auto_stop:
-            from ssbench.core.stats.auto_stop import SteadyStateDetector
+            from ssbench.core.stats.steady import SteadyStateDetector
 
             detector = SteadyStateDetector(
                 window_s=self.config.auto_stop_window_s,
@@ -385,7 +385,7 @@ class Run:
                 no_bytes=self.config.is_noop,
             )
         if self.config.abort_window_s:
-            from ssbench.core.stats.auto_stop import ThresholdWatch
+            from ssbench.core.stats.steady import ThresholdWatch
             from ssbench.core.stats.thresholds import thresholds_of
 
             self._watch = ThresholdWatch(

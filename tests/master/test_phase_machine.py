@@ -16,7 +16,7 @@ from ssbench.core.messages import Ack, Bye, Jobs, Ready, Results, Returned, deco
 from ssbench.core.model import SECOND_NS, ErrorKind, Job, Phase, Stage
 from ssbench.core.operations import READ
 from ssbench.core.records import MarkRecord
-from ssbench.core.stats.auto_stop import SteadyStateDetector
+from ssbench.core.stats.steady import SteadyStateDetector
 from ssbench.core.text import plural
 from ssbench.core.workload.pacing import START_DELAY_NS, DueTimes, uniform
 from ssbench.master.phase_machine import WAIT_S, PhaseMachine, PhaseOutcome, PhasePlan, PhaseState

@@ -37,6 +37,7 @@ from ssbench.core.records import ResultBatch
 from ssbench.core.stats.budget import OTHERS
 
 Ints = npt.NDArray[Any]  #: whole numbers: int64, or Python's
+LEFT_OUT = -1  #: in place of the index of a stage, of results that do not count
 
 _LARGEST = 1 << 60  # of either part of a packed number
 _HALF = 31  # bits

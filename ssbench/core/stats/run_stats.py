@@ -12,7 +12,6 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from msgspec import field
 
 from ssbench.core.errors import MessageError, UsageError
 from ssbench.core.model import NONE_NS, SECOND_NS, ErrorKind, Phase
@@ -33,22 +32,23 @@ from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.stats.budget import OTHERS, OTHERS_NAME, Budget
 from ssbench.core.stats.headroom import HeadroomVerdict, Hosts, judge
 from ssbench.core.stats.histogram import Histogram
-from ssbench.core.stats.results import PhaseResults, ResultGroup
+from ssbench.core.stats.results import LEFT_OUT, PhaseResults, ResultGroup
 from ssbench.core.stats.run_records import RunRecords
 from ssbench.core.stats.selection import WHOLE, Chosen, Selection
-from ssbench.core.stats.series import MAX_SECONDS, Second, TimeSeries
+from ssbench.core.stats.series import Second, TimeSeries
 from ssbench.core.stats.tally import (
     Basis,
+    Breakdown,
     Counts,
     Errors,
+    Source,
+    SourceTally,
     Tallies,
     Tally,
     Throughput,
     Verified,
-    possible_statuses,
 )
 from ssbench.core.stats.windows import (
-    LEFT_OUT,
     InTime,
     LastStart,
     ResponseTrend,
@@ -59,114 +59,11 @@ from ssbench.core.stats.windows import (
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
 _MOST_NOTES = 10  #: of drivers, on the store
 #: Records on which the figures of results do not depend.
 _APART = (HostRecord, WorkerRecord, ProfileRecord, RunFooter)
 _ENOUGH_ROWS = 1 << 17  #: rows that are counted at a time
 _LONG_TAIL = 0.05  #: share of the time of the rates; a shorter tail does not distort them
-
-
-class SourceTally(Counts):
-    """Counts of one worker, endpoint or address."""
-
-    #: Of successes, from start to last byte.
-    service: Histogram = field(default_factory=Histogram)
-
-    def merge(self, other: Counts) -> None:
-        """Add ``other``, which stays as it is."""
-        super().merge(other)
-        if isinstance(other, SourceTally):
-            self.service.merge(other.service)
-
-
-class Source(NamedTuple):
-    """A worker, endpoint or address."""
-
-    name: str
-    where: str  #: a worker's host; else ""
-    tally: SourceTally
-
-
-class Breakdown:
-    """The results of one run, or of several, by worker and by endpoint, and errors by second.
-    Results that do not count add their shares to the rates' windows alone.
-
-    Nearly all runs have one endpoint: while there is one, its sums are those of all workers.
-    """
-
-    def __init__(self, budget: Budget | None = None) -> None:
-        self._budget = budget or Budget()
-        #: By column of results: (run id, number of the worker or endpoint) -> its sums.
-        self._sums: dict[str, dict[tuple[str, int], SourceTally]] = {"worker": {}, "url": {}}
-        self._only: dict[str, tuple[str, int]] = {}  # the only one so far, whose sums are not kept
-        #: (ErrorKind, HTTP status, second of its end from the run's start) -> failures.
-        self.errors: Counter[tuple[int, int, int]] = Counter()
-
-    def __repr__(self) -> str:
-        return f"<Breakdown of {len(self._sums['worker'])} workers>"
-
-    def sums(self, column: str) -> dict[tuple[str, int], SourceTally]:
-        """By run id and number; those of one that is OTHERS stand for all others."""
-        if column in self._only:
-            return {self._only[column]: self._of_all()}
-        return self._sums[column]
-
-    def _of_all(self) -> SourceTally:
-        total = SourceTally()
-        for tally in self._sums["worker"].values():
-            total.merge(tally)
-        return total
-
-    def add(self, group: ResultGroup, run_id: str, windows: Windows, origin_ns: int) -> None:
-        """Count results that are all failures or all successes, and all count or do not.
-
-        :param origin_ns: wall clock; offsets count from it.
-        """
-        # Workers last: until then their sums are those of all results before these.
-        for column in reversed(self._sums):
-            numbers = group.column(column)
-            own = np.unique(numbers)
-            if column != "worker" and self._is_only(column, run_id, own.tolist()):
-                continue
-            fits = [self._budget.fits("sources", (column, run_id, each)) for each in own.tolist()]
-            numbers = np.where(np.isin(numbers, own[fits]), numbers, OTHERS)
-            order = np.argsort(numbers, kind="stable")
-            for rows in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1):
-                tally = self._sums[column].setdefault(
-                    (run_id, int(numbers[rows[0]])), SourceTally()
-                )
-                _count(tally, group.part(rows), windows, origin_ns)
-        if group.failed and group.stage != LEFT_OUT:
-            seconds = group.ends_ns // SECOND_NS
-            possible = (seconds >= 0) & (seconds < min(MAX_SECONDS, self._budget.seconds))
-            columns = (group.column("error"), possible_statuses(group), seconds)
-            self.errors.update(zip(*(each[possible].tolist() for each in columns), strict=True))
-
-    def _is_only(self, column: str, run_id: str, numbers: Sequence[int]) -> bool:
-        """Whether all results so far, these included, have one number in a column."""
-        if self._sums[column]:
-            return False
-        only = self._only.setdefault(column, (run_id, numbers[0]))
-        if numbers == [only[1]] and run_id == only[0]:
-            return True
-        self._sums[column][only] = self._of_all()
-        del self._only[column]
-        self._budget.fits("sources", (column, *only))
-        return False
-
-
-def _count(tally: SourceTally, part: ResultGroup, windows: Windows, origin_ns: int) -> None:
-    if not part.failed:
-        for _stage, sums in windows.shares(part):
-            tally.add_shares(*sums)
-    if part.stage == LEFT_OUT:
-        return
-    tally.add(part, origin_ns)
-    durations_ns = part.column("last_byte_ns")
-    known = durations_ns[durations_ns >= 0]
-    if len(known) and not part.failed:
-        tally.service.record_many(known)
 
 
 class AfterEnd(NamedTuple):

@@ -28,12 +28,11 @@ from ssbench.core.records import MarkRecord
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.stats.budget import Budget
 from ssbench.core.stats.histogram import MAX_NS
-from ssbench.core.stats.results import Ints, PhaseResults, ResultGroup, exact_sum
+from ssbench.core.stats.results import LEFT_OUT, Ints, PhaseResults, ResultGroup, exact_sum
 from ssbench.core.stats.selection import WHOLE, Selection
 from ssbench.core.stats.tally import SHARE, SHARE_BITS, Throughput
 
 NEVER_NS = (1 << 63) - 1
-LEFT_OUT = -1  #: in place of a stage's index
 
 _STEPS_OF_EDGE = 10  #: that an edge takes, beside those of each row that crosses it
 _MOST_IN_FLIGHT = 1 << 16  #: operations at the last start; in a damaged file it may be all

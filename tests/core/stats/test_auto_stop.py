@@ -8,8 +8,7 @@ from statistics import median
 import numpy as np
 import pytest
 
-from ssbench.core.stats.auto_stop import SteadyStateDetector
-from ssbench.core.stats.steady import Stalled, check
+from ssbench.core.stats.steady import Stalled, SteadyStateDetector, check
 
 SECOND = 1_000_000_000
 BEGIN = 77 * SECOND + 5

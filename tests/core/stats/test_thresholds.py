@@ -16,8 +16,8 @@ from ssbench.core.operations import CREATE, CRUD, READ, Effect, Operation
 from ssbench.core.progress_tracker import ProgressTracker
 from ssbench.core.records import PhaseRecord
 from ssbench.core.scenario.scenario import Scenario
-from ssbench.core.stats.auto_stop import ThresholdWatch, can_watch
 from ssbench.core.stats.run_stats import RunStats
+from ssbench.core.stats.steady import ThresholdWatch, can_watch
 from ssbench.core.stats.tally import Tally
 from ssbench.core.stats.thresholds import (
     METRICS,

@@ -10,8 +10,8 @@ from ssbench.core.model import NONE_NS
 from ssbench.core.operations import READ
 from ssbench.core.records import MarkRecord, ResultBatch
 from ssbench.core.scenario.scenario import Scenario
-from ssbench.core.stats.results import PhaseResults
-from ssbench.core.stats.windows import LEFT_OUT, Windows
+from ssbench.core.stats.results import LEFT_OUT, PhaseResults
+from ssbench.core.stats.windows import Windows
 from tests.report import runs
 
 SECOND = runs.SECOND
