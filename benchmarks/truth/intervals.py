@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ssbench.core.stats.compare import ChangeVerdict, Measure, compare
 from ssbench.core.stats.histogram import Buckets
+from ssbench.core.stats.intervals import ChangeVerdict, Measure, compare
 from ssbench.core.stats.series import Second
 
 SECONDS = 60

@@ -19,7 +19,8 @@ from ssbench.cli.proctitle import mask
 from ssbench.cli.worker_options import SHOW
 from ssbench.commands.base import running, serving, summary_rows
 from ssbench.core.errors import ExitStatus, UsageError
-from ssbench.core.stats.compare import PERCENTS, Comparison
+from ssbench.core.stats.compare import Comparison
+from ssbench.core.stats.intervals import PERCENTS
 from ssbench.core.stats.thresholds import ChangeRule
 from ssbench.core.text import printable
 from ssbench.live.web import LivePage

@@ -35,7 +35,7 @@ from ssbench.runner.results import (
 )
 
 if TYPE_CHECKING:
-    from ssbench.core.stats.compare import Sides
+    from ssbench.core.stats.intervals import Sides
 
 #: Files of these options that replace the report if they are "-". (That of --rps-histogram follows
 #: it there, as in 0.3.9.)
@@ -148,7 +148,8 @@ def compare(ns: argparse.Namespace) -> ExitStatus:
         raise UsageError(f"{paths[0]}: only one stat file; name two or more to compare")
     if paths.count("-") > 1:
         raise UsageError("-: standard input can be only one stat file; name the others")
-    from ssbench.core.stats.compare import PERCENTS, comparison
+    from ssbench.core.stats.compare import comparison
+    from ssbench.core.stats.intervals import PERCENTS
     from ssbench.core.stats.thresholds import ChangeRule  # few processes need these
     from ssbench.report.comparison import of_comparison
 
@@ -182,7 +183,7 @@ def _sides(words: Sequence[str]) -> tuple[list[str], Sides | None]:
 
     :raises UsageError: a side without a path.
     """
-    from ssbench.core.stats.compare import Sides
+    from ssbench.core.stats.intervals import Sides
 
     groups: list[list[str]] = [[]]
     for word in words:

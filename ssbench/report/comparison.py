@@ -6,24 +6,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from ssbench.core.stats.compare import (
+from ssbench.core.stats.compare import ComparedOperation, ComparedRun, Comparison, JudgedChange
+from ssbench.core.stats.findings import bottleneck, steady
+from ssbench.core.stats.intervals import (
     CONFIDENCE,
     CONFIDENCE_OF_LOOK,
     RESAMPLES,
     Change,
     ChangeVerdict,
     ComparedFigure,
-    ComparedOperation,
-    ComparedRun,
-    Comparison,
     Measure,
     Pairs,
     Sides,
 )
-from ssbench.core.stats.findings import bottleneck, steady
 from ssbench.core.stats.selection import Selection
 from ssbench.core.stats.tally import Tally
-from ssbench.core.stats.thresholds import ChangeRule, JudgedChange
+from ssbench.core.stats.thresholds import ChangeRule
 from ssbench.core.text import plural
 from ssbench.report import summary
 from ssbench.report.charts import by_response, comparison_charts
@@ -104,7 +102,7 @@ def of_comparison(found: Comparison, rules: Sequence[ChangeRule] = ()) -> Report
 
     :param rules: conditions that no change may meet.
     """
-    judged = [each for rule in rules for each in rule.judge(found)]
+    judged = [each for rule in rules for each in found.judge(rule)]
     confidence = found.sides.confidence if found.sides else CONFIDENCE
     facts = [
         fact("schema_version", SCHEMA_VERSION, COUNT, "version of these keys", "json"),

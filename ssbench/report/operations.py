@@ -191,7 +191,7 @@ class _Run:
     def __init__(self, ends_ns: Mapping[str, int] = {}, chosen: Selection = WHOLE) -> None:
         self._ends_ns = ends_ns
         self._selection, self._known = chosen, RunRecords()
-        self._chosen = Chosen(chosen, self._known)
+        self._chosen = Chosen(chosen, self._known.names_of)
         self._windows = Windows(Scenario.of_header({}))
         self._workers: dict[int, str] = {}
         self.origin_ns = 0  #: of the run phase, Unix time

@@ -10,8 +10,8 @@ from math import isfinite
 from msgspec import Struct
 
 from ssbench.core.stats.capacity import Estimate, capacity_of
-from ssbench.core.stats.compare import CONFIDENCE, estimate_of
 from ssbench.core.stats.headroom import Bottleneck, Headroom
+from ssbench.core.stats.intervals import CONFIDENCE, estimate_of
 from ssbench.core.stats.steps import Search, Step
 from ssbench.core.stats.thresholds import Threshold, is_sparse
 from ssbench.core.text import plural, printable

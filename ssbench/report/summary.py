@@ -34,7 +34,7 @@ from ssbench.report.model import (
 )
 
 if TYPE_CHECKING:
-    from ssbench.core.stats.compare import Sides  # loads numpy
+    from ssbench.core.stats.intervals import Sides  # loads numpy
 
 WIDTH = 80  #: of a line, its topic included
 TOPIC_WIDTH = 12

@@ -359,7 +359,7 @@ def _between(low: str, high: str) -> str:
 
 def _verdict(figure: Row, change: Row) -> str:
     """``better: more than noise``: a rate is the better the higher it is, a latency the lower."""
-    from ssbench.core.stats.compare import ChangeVerdict  # few processes need it
+    from ssbench.core.stats.intervals import ChangeVerdict  # few processes need it
 
     verdict = ChangeVerdict[change["verdict"].upper()]
     if verdict is not ChangeVerdict.REAL or change["ratio"] is None:

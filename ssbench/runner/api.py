@@ -17,7 +17,8 @@ from ssbench.core.option import check_needs, options_of_fields
 from ssbench.core.peers import TransportConfig
 from ssbench.core.scenario.checks import suggest
 from ssbench.core.scenario.scenario import OPTIONS as OF_SCENARIO
-from ssbench.core.stats.compare import Comparison, Sides, comparison
+from ssbench.core.stats.compare import Comparison, comparison
+from ssbench.core.stats.intervals import Sides
 from ssbench.core.stats.selection import Selection
 from ssbench.runner.config import FREE_PORTS, RunConfig, SearchConfig
 from ssbench.runner.paired import PairedRuns

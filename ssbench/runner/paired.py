@@ -11,16 +11,8 @@ from msgspec.structs import replace
 from ssbench import runner
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError, gravest
 from ssbench.core.live import Observer
-from ssbench.core.stats.compare import (
-    PERCENTS,
-    Comparison,
-    Measure,
-    Pairs,
-    Sides,
-    Spread,
-    comparison,
-    runs_for,
-)
+from ssbench.core.stats.compare import Comparison, comparison
+from ssbench.core.stats.intervals import PERCENTS, Measure, Pairs, Sides, Spread, runs_for
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.runner.config import RunConfig
 from ssbench.runner.series import check_paths, path_of_load

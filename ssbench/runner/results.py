@@ -247,6 +247,6 @@ def missed_thresholds(stats: RunStats, thresholds: Sequence[Threshold]) -> dict[
 
 def failed_rules(found: Comparison, rules: Sequence[ChangeRule]) -> dict[ExitStatus, str]:
     """THRESHOLD_MISSED and the rules that a change met; empty if none did."""
-    judged = [(rule, each) for rule in rules for each in rule.judge(found)]
+    judged = [(rule, each) for rule in rules for each in found.judge(rule)]
     failed = [f"{rule} ({each.side}: {each.text})" for rule, each in judged if not each.passed]
     return {ExitStatus.THRESHOLD_MISSED: f"failed {'; '.join(failed)}"} if failed else {}

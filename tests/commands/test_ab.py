@@ -17,8 +17,7 @@ import ssbench
 from ssbench.core.errors import SsbenchError
 from ssbench.core.model import SECOND_NS
 from ssbench.core.records import MarkRecord
-from ssbench.core.stats.bootstrap import student
-from ssbench.core.stats.compare import Pairs, Sides
+from ssbench.core.stats.intervals import Pairs, Sides, student
 from ssbench.master.phase_machine import PhaseOutcome
 from ssbench.runner.config import RunConfig
 from ssbench.runner.paired import LEAST_PAIRS

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ssbench.core.stats.bootstrap import student
-from ssbench.core.stats.compare import CONFIDENCE, difference
+from ssbench.core.stats.intervals import CONFIDENCE, difference, student
 from tests.cli.shell import Shell, stat_file
 from tests.report import runs
 

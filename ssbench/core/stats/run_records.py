@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
 from ssbench.core.model import SECOND_NS
-from ssbench.core.operations import OPERATIONS, Operation, rows_of
+from ssbench.core.operations import OPERATIONS, Operation, row_of, rows_of
 from ssbench.core.records import (
     MarkRecord,
     ProfileRecord,
@@ -91,6 +92,24 @@ class RunRecords:
             return str(urls[number])
         known = header and (urls or header.store or header.driver == "noop")
         return "" if known and not urls and not number else f"endpoint {number + 1}"
+
+    def names_of(self, column: str, number: int) -> list[str]:
+        """What names a number in a column of results of this run: first as reports show it."""
+        if column == "operation":
+            row = row_of(number, self.operations)
+            return [row.name, row.alias]
+        if column == "size_class":
+            sizes = self.scenario.sizes
+            return [sizes[number].name if 0 <= number < len(sizes) else f"class {number}"]
+        if column == "worker":
+            worker = self.workers.get((self.run_id, number))
+            return [self.worker_id(self.run_id, number), *([worker.host] if worker else [])]
+        url = self.endpoint(self.run_id, number)
+        try:
+            parts = urlsplit(url)
+        except ValueError:
+            return [url]
+        return [url, parts.netloc, parts.hostname or ""]
 
     def __repr__(self) -> str:
         return f"<RunRecords {len(self.headers)} runs, {len(self.workers)} workers>"

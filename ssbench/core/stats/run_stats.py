@@ -59,6 +59,7 @@ from ssbench.core.stats.windows import (
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
 _MOST_NOTES = 10  #: of drivers, on the store
 #: Records on which the figures of results do not depend.
 _APART = (HostRecord, WorkerRecord, ProfileRecord, RunFooter)
@@ -102,7 +103,7 @@ class RunStats:
         self._budget = budget or Budget()
         self.chosen = chosen
         self.run = RunRecords(self._budget, chosen)
-        self._chosen = Chosen(chosen, self.run)
+        self._chosen = Chosen(chosen, self.run.names_of)
         self.breakdown = Breakdown(self._budget)
         self.left_out = 0  #: operations in warm-ups and the cool-down
         self._tallies = Tallies()
@@ -579,7 +580,7 @@ class RunStats:
             else:
                 tally.add_latencies(group)
         for group in results.outcomes(stages):
-            self.breakdown.add(group, self.run.run_id, self._windows, origin_ns)
+            self.breakdown.add(group, self.run.run_id, self._windows.shares, origin_ns)
         if self._last_start:
             self._last_start.add([group for group in groups if group.stage != LEFT_OUT])
 

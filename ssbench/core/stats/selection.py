@@ -4,19 +4,16 @@
 file has once for the whole run stays so: operations lost, late and skipped, and orphaned objects.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
-from urllib.parse import urlsplit
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from ssbench.core import units
 from ssbench.core.errors import UsageError
-from ssbench.core.operations import operation_named, row_of
+from ssbench.core.operations import operation_named
 from ssbench.core.option import of_field, options_of_fields
 from ssbench.core.text import printable
 from ssbench.core.units import preview
@@ -26,7 +23,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ssbench.core.stats.results import PhaseResults
-    from ssbench.core.stats.run_records import RunRecords
 
 PART = "part of the run"
 
@@ -189,12 +185,12 @@ KINDS = {
 class Chosen:
     """Which results have the names of a selection, and which names there are.
 
-    :param run: what is known of the run so far.
+    :param names_of: what names a number in a column of results: first as reports show it.
     """
 
-    def __init__(self, selection: Selection, run: RunRecords) -> None:
+    def __init__(self, selection: Selection, names_of: Callable[[str, int], Sequence[str]]) -> None:
         self._wanted = dict(selection.names)
-        self._run = run
+        self._names_of = names_of
         #: Field of Selection -> names of what results are there, as reports show them; and of the
         #: given names those that occur.
         self._there: defaultdict[str, dict[str, None]] = defaultdict(dict)
@@ -203,7 +199,7 @@ class Chosen:
     def __repr__(self) -> str:
         return f"<Chosen of {self._wanted}>"
 
-    def rows(self, results: PhaseResults) -> npt.NDArray[np.bool_] | None:
+    def rows(self, results: "PhaseResults") -> "npt.NDArray[np.bool_] | None":
         """Whether each row is chosen; None: all are."""
         import numpy as np  # not loaded for the options
 
@@ -212,7 +208,7 @@ class Chosen:
             column = results.numbers(KINDS[kind].column)
             numbers = []
             for number in np.unique(column).tolist():
-                shown, *others = self._names(kind, number)
+                shown, *others = self._names_of(KINDS[kind].column, number)
                 self._there[kind][shown] = None
                 found = {name for name in given if _alike(kind, name, [shown, *others])}
                 self._found[kind] |= found
@@ -233,25 +229,6 @@ class Chosen:
                         f"{what.flag} {preview(name)}: the run has no results of such "
                         f"{'an' if what.word[0] in 'eo' else 'a'} {what.word}; it has: {there}"
                     )
-
-    def _names(self, kind: str, number: int) -> list[str]:
-        """What names a number in a column: first as reports show it."""
-        run = self._run
-        if kind == "operation_names":
-            row = row_of(number, run.operations)
-            return [row.name, row.alias]
-        if kind == "size_class_names":
-            sizes = run.scenario.sizes
-            return [sizes[number].name if 0 <= number < len(sizes) else f"class {number}"]
-        if kind == "worker_names":
-            worker = run.workers.get((run.run_id, number))
-            return [run.worker_id(run.run_id, number), *([worker.host] if worker else [])]
-        url = run.endpoint(run.run_id, number)
-        try:
-            parts = urlsplit(url)
-        except ValueError:
-            return [url]
-        return [url, parts.netloc, parts.hostname or ""]
 
 
 def _alike(kind: str, given: str, names: Sequence[str]) -> bool:

@@ -4,10 +4,10 @@ by where they came from."""
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from itertools import product
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +19,6 @@ from ssbench.core.stats.budget import OTHERS, Budget
 from ssbench.core.stats.histogram import Histogram
 from ssbench.core.stats.results import LEFT_OUT, Ints, ResultGroup, exact_sum
 from ssbench.core.stats.series import MAX_SECONDS
-
-if TYPE_CHECKING:
-    from ssbench.core.stats.windows import Windows
 
 #: Columns of results that are added up as they are, failed operations included.
 COUNTERS = ("retries", "not_found_retries", "rate_limited", "reconnects", "renewals")
@@ -439,6 +436,10 @@ class Source(NamedTuple):
     tally: SourceTally
 
 
+#: What results count for the rates, as of ``Windows.shares``.
+Shares = Callable[[ResultGroup], Iterable[tuple[int, Sequence[int]]]]
+
+
 class Breakdown:
     """The results of one run, or of several, by worker and by endpoint, and errors by second.
     Results that do not count add their shares to the rates' windows alone.
@@ -469,9 +470,10 @@ class Breakdown:
             total.merge(tally)
         return total
 
-    def add(self, group: ResultGroup, run_id: str, windows: Windows, origin_ns: int) -> None:
+    def add(self, group: ResultGroup, run_id: str, shares: Shares, origin_ns: int) -> None:
         """Count results that are all failures or all successes, and all count or do not.
 
+        :param shares: gives what successes count for the rates.
         :param origin_ns: wall clock; offsets count from it.
         """
         # Workers last: until then their sums are those of all results before these.
@@ -487,7 +489,7 @@ class Breakdown:
                 tally = self._sums[column].setdefault(
                     (run_id, int(numbers[rows[0]])), SourceTally()
                 )
-                _count(tally, group.part(rows), windows, origin_ns)
+                _count(tally, group.part(rows), shares, origin_ns)
         if group.failed and group.stage != LEFT_OUT:
             seconds = group.ends_ns // SECOND_NS
             possible = (seconds >= 0) & (seconds < min(MAX_SECONDS, self._budget.seconds))
@@ -507,9 +509,9 @@ class Breakdown:
         return False
 
 
-def _count(tally: SourceTally, part: ResultGroup, windows: Windows, origin_ns: int) -> None:
+def _count(tally: SourceTally, part: ResultGroup, shares: Shares, origin_ns: int) -> None:
     if not part.failed:
-        for _stage, sums in windows.shares(part):
+        for _stage, sums in shares(part):
             tally.add_shares(*sums)
     if part.stage == LEFT_OUT:
         return

@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
@@ -37,7 +37,6 @@ from ssbench.core.text import close_matches
 from ssbench.core.units import preview
 
 if TYPE_CHECKING:
-    from ssbench.core.stats.compare import Change, Comparison
     from ssbench.core.stats.run_stats import RunStats
     from ssbench.core.stats.tally import Tally
 
@@ -612,32 +611,3 @@ class ChangeRule(Struct, frozen=True):
         """Whether a change meets it, by its ratio to the first run."""
         change = Fraction(100 * (ratio - 1))
         return _OPERATORS[self.operator](change, Fraction(self.percent))
-
-    def judge(self, found: Comparison) -> Iterator[JudgedChange]:
-        """Each further run, or side, against the first: a change that meets the rule fails if it is
-        more than noise, and one that can't be judged fails, too."""
-        row = found.row(self.metric, self.operation)
-        for place, name in enumerate(found.names[1:]):
-            change = row.changes[place] if row else None
-            yield self._judged(change, name)
-
-    def _judged(self, change: Change | None, name: str) -> JudgedChange:
-        if change is None or change.ratio is None:
-            return JudgedChange(self, name, False, "not measured")
-        verdict = change.verdict
-        text = f"{100 * (change.ratio - 1):+.1f} %"
-        if change.low is not None and change.high is not None:
-            low, high = (f"{100 * (each - 1):+.1f}" for each in (change.low, change.high))
-            text += f" ({low} to {high} %)"
-        known = verdict.name in ("NOISE", "REAL")
-        failed = not known or (verdict.name == "REAL" and self.meets(change.ratio))
-        return JudgedChange(self, name, not failed, f"{text}: {verdict.value}")
-
-
-class JudgedChange(Struct, frozen=True):
-    """Whether a change fails by a rule."""
-
-    rule: ChangeRule
-    side: str  #: the run, or side, that was compared with the first
-    passed: bool
-    text: str  #: the change

@@ -12,16 +12,8 @@ from ssbench.core.errors import UsageError
 from ssbench.core.model import Phase, Result
 from ssbench.core.operations import READ
 from ssbench.core.records import MarkRecord, PhaseRecord, Record, ResultBatch, RunHeader
-from ssbench.core.stats.compare import (
-    ChangeVerdict,
-    ComparedFigure,
-    ComparedOperation,
-    Comparison,
-    Measure,
-    compare,
-    comparison,
-    differing_settings,
-)
+from ssbench.core.stats.compare import ComparedOperation, Comparison, comparison, differing_settings
+from ssbench.core.stats.intervals import ChangeVerdict, ComparedFigure, Measure, compare
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.series import Second
 from tests.core.stats.synthetic import seconds_of

@@ -13,17 +13,18 @@ import scipy.stats
 from arch.bootstrap import CircularBlockBootstrap, optimal_block_length
 
 from benchmarks.truth.intervals import MEASURES, ROWS, Row, called_different
-from ssbench.core.stats.bootstrap import (
+from ssbench.core.stats.histogram import Buckets
+from ssbench.core.stats.intervals import (
     MOST_RESAMPLES,
+    ChangeVerdict,
     Percentile,
     Resampled,
     block_length,
+    compare,
     interval,
     student,
     variance_factor,
 )
-from ssbench.core.stats.compare import ChangeVerdict, compare
-from ssbench.core.stats.histogram import Buckets
 from tests.core.stats.synthetic import MEDIAN_NS, SIGMA, seconds_of
 
 
