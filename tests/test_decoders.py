@@ -30,7 +30,7 @@ from hypothesis import given, settings
 from ssbench.cli.site import SiteDefaults
 from ssbench.commands.replay.formats import FORMATS as LOG_FORMATS
 from ssbench.commands.replay.formats import UNKNOWN, LineParser, LoggedRequest, masked
-from ssbench.commands.transfer.profiler import env_file
+from ssbench.commands.transfer.settings import env_file
 from ssbench.core import messages
 from ssbench.core.columns import JOB_SCHEMAS, JobLayout, pack_results
 from ssbench.core.errors import MessageError, ScenarioError, SsbenchError

@@ -19,9 +19,9 @@ from ssbench.cli.commands import COMMANDS, master_parser
 from ssbench.cli.options import LOUDNESS
 from ssbench.cli.worker_options import WORKER, worker_parser
 from ssbench.commands.bench.command import bench_config
-from ssbench.commands.bench.nectar import bench_words
+from ssbench.commands.bench.settings import bench_words
 from ssbench.commands.doctor import CHECKS
-from ssbench.commands.transfer.profiler import upload_words
+from ssbench.commands.transfer.settings import upload_words
 from ssbench.core.model import Phase
 from ssbench.core.operations import OPERATIONS, NotFound, of_phase
 from ssbench.core.records import MASTER, MarkRecord, ProfileRecord

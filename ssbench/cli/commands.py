@@ -204,7 +204,7 @@ COMMANDS: Mapping[str, Command] = {
         "run a command line of nectar's benchmark",
         "Takes nectar's command line as it stands, with its variables AUTH_URL, AUTH_TENANT, "
         "AUTH_USER, AUTH_KEY, AUTH_PASSWORD and CONCURRENCY, and runs it as bench does.",
-        translator="commands.bench.nectar:translate",
+        translator="commands.bench.settings:translate",
         is_common=False,
         examples=("bench-put -count=1000 mycontainer",),
     ),
@@ -263,12 +263,12 @@ COMMANDS: Mapping[str, Command] = {
         "run a command line of Swift Profiler",
         "Takes Swift Profiler's command line as it stands, and the credentials in .env, and runs "
         "it as upload does.",
-        translator="commands.transfer.profiler:translate",
+        translator="commands.transfer.settings:translate",
         is_common=False,
         examples=("-input-dir=DIR -dest-prefix=mycontainer",),
     ),
     "make-scenario": Command(
-        "commands.replay.settings:MAKE_SCENARIO",
+        "commands.replay.command:MAKE_SCENARIO",
         "commands.replay.command:make_scenario",
         "make a scenario of containers, logs or others' workloads",
         "Lists the objects in containers, and writes a scenario whose object sizes have the same "
@@ -280,7 +280,7 @@ COMMANDS: Mapping[str, Command] = {
         examples=("--from-container mycontainer --output my.scenario",),
     ),
     "replay": Command(
-        "commands.replay.settings:REPLAY",
+        "commands.replay.command:REPLAY",
         "commands.replay.command:replay",
         "send the requests of access logs again, at their own times",
         "Reads access logs of a Swift proxy, S3, RGW, HAProxy or a web server, uploads objects of "

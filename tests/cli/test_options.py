@@ -13,8 +13,8 @@ from ssbench import __version__
 from ssbench.cli.commands import COMMANDS, Command, master_parser
 from ssbench.cli.parser import LETTERS
 from ssbench.cli.worker_options import WORKER, worker_parser
-from ssbench.commands.bench.nectar import bench_words
-from ssbench.commands.transfer.profiler import upload_words
+from ssbench.commands.bench.settings import bench_words
+from ssbench.commands.transfer.settings import upload_words
 from ssbench.core.scenario.values import ARRIVALS
 from tests.cli.shell import Shell
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from ssbench.commands.replay.access_log import LogFiles, LogScenario, read_logs, scenario_of_log
+from ssbench.commands.replay.access_log import LogFiles, RequestLog, read_logs
 from ssbench.commands.replay.formats import MAX_LINE
-from ssbench.commands.replay.requests import RequestLog
+from ssbench.commands.replay.scenarios import LogScenario, scenario_of_log
 from ssbench.core.errors import SsbenchError, UsageError
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.runner.stop import Stop

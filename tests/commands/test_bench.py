@@ -17,7 +17,7 @@ import pytest
 
 from ssbench.cli.console import check_writable
 from ssbench.commands.bench import command as bench_commands
-from ssbench.commands.bench.plan import (
+from ssbench.commands.bench.command import (
     BenchConfig,
     EmptiedContainers,
     pause,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ssbench.commands.bench.plan import EmptiedContainers, run_bench
+from ssbench.commands.bench.command import EmptiedContainers, run_bench
 from ssbench.commands.bench.settings import BenchConfig
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
 from ssbench.runner.config import FREE_PORTS, RunConfig
@@ -107,7 +107,7 @@ def test_a_stop_ends_the_deletion_of_emptied_containers_and_counts_those_that_st
         return delete(storage, container)
 
     monkeypatch.setattr(FileAdmin, "delete_container", delete_and_stop)
-    monkeypatch.setattr("ssbench.commands.bench.plan._CONCURRENCY", 1)
+    monkeypatch.setattr("ssbench.commands.bench.command._CONCURRENCY", 1)
     config = bench_config(folder, "delete", "own", containers=5)
     result, emptied = run_bench(config, stop=stop)
     left = len([*folder.glob("own*")])

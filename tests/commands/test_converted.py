@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from ssbench.commands.replay.cosbench import of_workload
-from ssbench.commands.replay.warp import of_command_line
+from ssbench.commands.replay.conversions import of_cosbench, of_warp
 from ssbench.core.errors import UsageError
 from ssbench.core.scenario.scenario import Scenario
 
@@ -41,20 +40,20 @@ WORKLOAD = b"""<?xml version="1.0" encoding="UTF-8" ?>
 
 
 def converted(data: bytes) -> tuple[dict[str, Any], list[str]]:
-    made = of_workload(data, "w.xml")
+    made = of_cosbench(data, "w.xml")
     assert Scenario.from_json(made.text)
     return json.loads(made.text), list(made.notes)
 
 
 def decoded(data: bytes) -> None:
     """Invariant: a valid scenario with printable notes, or an error of ours."""
-    made = of_workload(data, "w.xml")
+    made = of_cosbench(data, "w.xml")
     Scenario.from_json(made.text)
     assert all(note.isprintable() for note in made.notes)
 
 
 def decoded_command(data: bytes) -> None:
-    made = of_command_line(data.decode("utf-8", "replace"))
+    made = of_warp(data.decode("utf-8", "replace"))
     Scenario.from_json(made.text)
     assert all(note.isprintable() for note in made.notes)
 
@@ -147,13 +146,13 @@ def test_works_that_run_at_the_same_time_are_groups_and_other_stages_are_left_ou
 )
 def test_what_is_no_workload_is_refused(data: bytes, wrong: str) -> None:
     with pytest.raises(UsageError) as caught:
-        of_workload(data, "w.xml")
+        of_cosbench(data, "w.xml")
     assert str(caught.value).startswith("w.xml: ")
     assert wrong in str(caught.value)
 
 
 def test_a_command_line_of_warp() -> None:
-    made = of_command_line(
+    made = of_warp(
         "warp mixed --host=h{1...4}:9000 --access-key me --secret-key=hush --duration 1m30s"
         " --objects 50 --obj.size=10KiB --concurrent 4 --stat-distrib 0 --autoterm"
     )
@@ -187,7 +186,7 @@ def test_a_command_line_of_warp() -> None:
     ],
 )  # fmt: skip
 def test_other_commands_of_warp(line: str, keys: dict[str, Any]) -> None:
-    found = json.loads(of_command_line(f"warp {line}").text)
+    found = json.loads(of_warp(f"warp {line}").text)
     assert {key: found[key] for key in keys} == keys
 
 
@@ -205,6 +204,6 @@ def test_other_commands_of_warp(line: str, keys: dict[str, Any]) -> None:
 )
 def test_what_is_no_command_line_of_warp_is_refused(line: str, wrong: str) -> None:
     with pytest.raises(UsageError) as caught:
-        of_command_line(line)
+        of_warp(line)
     assert wrong in str(caught.value)
     assert "hush" not in str(caught.value)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ssbench.commands.replay.access_log import DELETED_BEFORE, NO_NAMES, RequestLog, Requests
 from ssbench.commands.replay.formats import UNKNOWN, LeftOut, LoggedRequest
-from ssbench.commands.replay.requests import DELETED_BEFORE, NO_NAMES, RequestLog, Requests
 from ssbench.core.naming import HASHED_CONTAINERS
 from ssbench.core.operations import COPY, CREATE, DELETE, HEAD, LIST, RANGE_READ, READ, UPDATE
 

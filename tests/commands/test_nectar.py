@@ -12,7 +12,7 @@ import pytest
 from ssbench.cli.commands import master_parser
 from ssbench.cli.master import main
 from ssbench.commands.bench import command as bench_commands
-from ssbench.commands.bench.nectar import bench_words
+from ssbench.commands.bench.settings import bench_words
 from ssbench.core.errors import ExitStatus, UsageError
 from tests.cli.shell import Shell
 

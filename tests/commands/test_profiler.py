@@ -12,7 +12,7 @@ from ssbench.cli.commands import master_parser
 from ssbench.cli.master import main
 from ssbench.commands.transfer import command as transfer_commands
 from ssbench.commands.transfer.command import go_duration, si_bytes
-from ssbench.commands.transfer.profiler import env_file, upload_words
+from ssbench.commands.transfer.settings import env_file, upload_words
 from ssbench.core.errors import ExitStatus, UsageError
 
 

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ssbench.commands.replay.access_log import read_logs
+from ssbench.commands.replay.access_log import RequestLog, read_logs
 from ssbench.commands.replay.formats import UNKNOWN
 from ssbench.commands.replay.plan import Replay
-from ssbench.commands.replay.requests import RequestLog
 from ssbench.core.errors import UsageError
 from ssbench.runner.config import RunConfig
 from ssbench.runner.scenarios import ScenarioText

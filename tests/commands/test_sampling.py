@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssbench.commands.replay.sampling import SizeHistogram, sample_containers, scenario_of
+from ssbench.commands.replay.scenarios import SizeHistogram, sample_containers, scenario_of
 from ssbench.core.content import initial_size
 from ssbench.core.errors import SsbenchError
 from ssbench.core.scenario.scenario import Scenario

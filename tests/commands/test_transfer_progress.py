@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from ssbench.commands.transfer.command import TransferView
 from ssbench.commands.transfer.plan import TransferWorkload
-from ssbench.commands.transfer.progress import TransferView
 from ssbench.core.live import RunProgress
 from ssbench.core.model import Job, Phase
 from ssbench.core.operations import CREATE

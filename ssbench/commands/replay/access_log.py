@@ -1,24 +1,40 @@
-"""Reads the files of access logs, and makes a scenario of their operations, sizes and rate."""
+"""Reads access logs: their files, and all requests of these in arrays.
+
+A request takes 45 bytes, and an object 16. A name becomes a number: 46 bits of a hash of container
+and object, and 7 bits that stand for the container. Nothing else is kept of it. (Two of a million
+names share a number with a probability of 1 %; they are one object then.)
+"""
 
 from __future__ import annotations
 
-import math
 import sys
 import zlib
+from array import array
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from hashlib import blake2b
 from importlib import import_module
 from io import BufferedReader
 from typing import IO, cast
+from zlib import crc32
 
+import numpy as np
+import numpy.typing as npt
 from msgspec import Struct
 
-from ssbench.commands.replay.formats import BATCHED, MAX_LINE, LineParser, masked
-from ssbench.commands.replay.requests import RequestLog, Requests
-from ssbench.commands.replay.sampling import MOST_INITIAL, SizeHistogram, scenario_text
+from ssbench.commands.replay.formats import (
+    MAX_LINE,
+    UNKNOWN,
+    LeftOut,
+    LineParser,
+    Parsed,
+    masked,
+)
 from ssbench.core.errors import SsbenchError, UsageError
 from ssbench.core.model import SECOND_NS
-from ssbench.core.operations import Effect, row_of
+from ssbench.core.naming import HASHED_CONTAINERS
+from ssbench.core.operations import LOGGED, Effect, Operation, Target, row_of
 from ssbench.core.text import plural, printable
 from ssbench.host.files import open_file
 from ssbench.runner.stop import Stop
@@ -35,18 +51,6 @@ _COMPRESSED = (
 )
 _SHOW_EVERY = 50_000  #: lines
 _SHOWN = 3  #: lines that are not understood
-#: Names of the size classes, and below how many bytes their objects are.
-_CLASSES = (
-    ("tiny", 16 << 10), ("small", 256 << 10), ("medium", 4 << 20), ("large", 64 << 20),
-    ("huge", 1 << 62),
-)  # fmt: skip
-#: Swift by default, and S3, take no more in one request: larger objects there are of parts.
-_MOST_SIZE = (5 << 30) - 1
-_LEAST_INITIAL = 100  #: with fewer, the classes' shares of the load could not be kept
-#: Reason why requests are left out of a scenario.
-TOO_LARGE = "of objects of 5 GiB or more, which most stores take in parts only"
-_SECONDS = 60
-_USERS, _MOST_USERS = 64, 1024
 
 
 class LogFiles(Struct):
@@ -155,135 +159,284 @@ def _lines(path: str, name: str) -> Iterator[bytes]:
         raise UsageError(f"{name}: can't be read: {error.strerror or error}") from error
 
 
-class LogScenario(Struct, frozen=True):
-    """A scenario of an access log, and what it was made of."""
+Ints = npt.NDArray[np.int64]
 
-    text: str  #: JSON
-    mean_per_s: float  #: requests
-    peak_per_s: int  #: in the busiest second
-    seconds: float  #: from the first to the last request
-    exponent: float | None  #: of Zipf's law; None: uniform
-    uploaded_bytes: float  #: that are uploaded before the run, about
+_MOST_SIZE = 1 << 52  #: bytes; a log that says more is wrong
+#: Containers that are told apart by order; more than these share the numbers by hash.
+_MOST_CONTAINERS = 4096
+#: When a popularity is measured well: objects, uses of each on average, exponents, and the
+#: distance of the cumulative distributions (Kolmogorov-Smirnov).
+_LEAST_OBJECTS, _LEAST_USES = 50, 10
+_LEAST_EXPONENT, _MOST_EXPONENT = 0.2, 5.0
+_MOST_DISTANCE = 0.05
+DELETED_BEFORE = "of objects that the log deleted before"
+NO_NAMES = "bulk deletes: a log does not name their objects"
 
 
-def scenario_of_log(name: str, log: RequestLog, initial: int | None = None) -> LogScenario:
-    """A scenario with the operations, sizes and rate of a log, as an open loop of a minute.
+class RequestLog:
+    """Collects the requests of logs, in any order of time.
 
-    A size class has the operations on its objects; its initial objects are its share of all
-    requests, because the load is drawn by these.
-
-    :param log: is empty afterwards.
-    :param initial: number of initial objects; None: as many as the log has, from 100 to a limit,
-        or more if the run deletes more.
-    :raises ScenarioError: it is not valid.
+    :param start_ns, end_ns: Unix time; others are left out. None: no limit.
+    :param most: requests; those beyond are left out. None: no limit.
     """
-    batched = log.left_out[BATCHED]
-    busy_ns, timed = log.busy_ns, log.timed
-    arranged = log.arrange(with_sets=True)
-    requests = arranged.without_larger(_MOST_SIZE)
-    log.left_out[TOO_LARGE] += len(arranged) - len(requests)
-    del arranged
-    log.left_out = +log.left_out
-    if not len(requests):
-        raise UsageError("the log has no request that is an operation on objects")
-    seconds, total = requests.seconds, len(requests)
-    mean, peak = total / seconds, requests.most_within(SECOND_NS)
-    exponent = requests.zipf_exponent()
-    classes, weights = _size_classes(requests)
-    parameters = _parameters(requests, batched)
-    files = _initial_files(weights, len(requests.objects), mean * _SECONDS, parameters, initial)
-    users = _USERS
-    if timed:
-        in_flight = busy_ns / timed * mean / SECOND_NS
-        users = min(max(math.ceil(4 * in_flight * peak / mean), 16), _MOST_USERS)
-    rest: dict[str, object] = {
-        "initial_files": files,
-        "rate": round(mean, 3),
-        "arrivals": "poisson",
-        "run_seconds": _SECONDS,
-        "user_count": users,
-        **parameters,
-    }
-    if exponent is not None:
-        rest["pick"] = {"zipf": round(exponent, 3)}
-    rows = {
-        label: (
-            sizes,
-            {"operations": {row_of(each).name.lower(): n for each, n in weights[label].items()}},
+
+    def __init__(
+        self, start_ns: int | None = None, end_ns: int | None = None, most: int | None = None
+    ) -> None:
+        self.left_out: Counter[str] = Counter()  #: requests, by reason
+        self.layouts: Counter[str] = Counter()  #: of paths that have a container, by layout
+        self._start_ns = -(1 << 62) if start_ns is None else start_ns
+        self._end_ns = 1 << 62 if end_ns is None else end_ns
+        self._most = 1 << 62 if most is None else most
+        self._containers: dict[bytes, int] = {}
+        self.busy_ns = 0  #: sum of the durations that are known
+        self.timed = 0  #: how many are
+        self._at = array("q")
+        self._number = array("q")
+        self._size = array("q")
+        self._moved = array("q")
+        self._operation = array("H")
+
+    def __len__(self) -> int:
+        return len(self._at)
+
+    def __repr__(self) -> str:
+        return f"<RequestLog {len(self)} requests, {self.left_out.total()} left out>"
+
+    @property
+    def container_count(self) -> int:
+        """Containers that were used, up to HASHED_CONTAINERS."""
+        return max(min(len(self._containers), HASHED_CONTAINERS), 1)
+
+    def add(self, parsed: Parsed) -> None:
+        """Count a line."""
+        at_ns = parsed.at_ns
+        if not self._start_ns <= at_ns < self._end_ns:
+            self.left_out["outside --start and --end"] += 1
+            return
+        if isinstance(parsed, LeftOut):
+            self.left_out[parsed.reason] += 1
+            return
+        if len(self._at) >= self._most:
+            self.left_out["beyond --max-requests"] += 1
+            return
+        request, container, name, _at, size, moved, duration_ns, layout = parsed
+        if layout:
+            self.layouts[layout] += 1
+        index = self._containers.get(container)
+        if index is None:
+            if len(self._containers) < _MOST_CONTAINERS:
+                index = len(self._containers) % HASHED_CONTAINERS
+                self._containers[container] = index
+            else:
+                index = crc32(container) % HASHED_CONTAINERS
+        number = index
+        if name:
+            digest = blake2b(container + b"/" + name, digest_size=8, person=b"ssbench").digest()
+            number += int.from_bytes(digest, "big") >> 18 << 7
+        if duration_ns != UNKNOWN:
+            self.busy_ns += duration_ns
+            self.timed += 1
+        self._at.append(at_ns)
+        self._number.append(number)
+        self._size.append(min(max(size, moved), _MOST_SIZE))
+        self._moved.append(min(moved, _MOST_SIZE))
+        self._operation.append(LOGGED[request][0])
+
+    def arrange(self, *, with_sets: bool = False) -> Requests:
+        """The requests in the order of time; the log is empty afterwards.
+
+        Times of whole seconds are spread evenly over their second. Of an upload it is decided
+        whether it makes or replaces its object, by what the log shows of the object before.
+
+        :param with_sets: also requests on sets of objects, which the log does not name.
+        """
+        order = np.argsort(np.frombuffer(self._at, np.int64), kind="stable").astype(np.uint32)
+        # Each array is freed before the next one is copied.
+        at = _spread(np.frombuffer(self._at, np.int64)[order])
+        self._at = array("q")
+        operations = np.frombuffer(self._operation, np.uint16)[order]
+        self._operation = array("H")
+        sizes = np.frombuffer(self._size, np.int64)[order]
+        self._size = array("q")
+        moved = np.frombuffer(self._moved, np.int64)[order]
+        self._moved = array("q")
+        numbers = np.frombuffer(self._number, np.int64)[order]
+        self._number = array("q")
+        del order
+        objects = np.unique(numbers)
+        slots = np.searchsorted(objects, numbers).astype(np.uint32)
+        del numbers
+        keep, initial = _decide(operations, slots, sizes, len(objects))
+        self.left_out[DELETED_BEFORE] += len(keep) - int(np.count_nonzero(keep))
+        if not with_sets:
+            sets = _mask(operations, lambda row: row.target is Target.OBJECTS)
+            self.left_out[NO_NAMES] += int(np.count_nonzero(sets))
+            keep &= ~sets
+        self.left_out = +self.left_out
+        found = Requests(at, operations, slots, sizes, moved, objects, initial)
+        return found if keep.all() else found.chosen(keep)
+
+
+class Requests(Struct):
+    """Requests in the order of time; row i of each array is one."""
+
+    at_ns: Ints  #: Unix time
+    operations: npt.NDArray[np.uint16]
+    slots: npt.NDArray[np.uint32]  #: index into ``objects``
+    sizes: Ints  #: of the object, after an upload and before any other operation; never unknown
+    moved: Ints  #: bytes of content that were sent; UNKNOWN
+    objects: Ints  #: number of each object; of an operation on a container that of the container
+    initial: Ints  #: size of each object that the log uses before it uploads it; UNKNOWN: of others
+
+    def __len__(self) -> int:
+        return len(self.at_ns)
+
+    def chosen(self, keep: npt.NDArray[np.bool_]) -> Requests:
+        """These rows."""
+        return Requests(
+            self.at_ns[keep], self.operations[keep], self.slots[keep], self.sizes[keep],
+            self.moved[keep], self.objects, self.initial,
+        )  # fmt: skip
+
+    def without_larger(self, most: int) -> Requests:
+        """Without the requests for contents of more bytes than this."""
+        if not len(self) or self.sizes.max() <= most:
+            return self
+        left = self.chosen(self.sizes <= most)
+        left.initial = np.where(self.initial > most, UNKNOWN, self.initial)
+        return left
+
+    @property
+    def seconds(self) -> float:
+        """From the first to the last request, a second at least."""
+        return max((int(self.at_ns[-1]) - int(self.at_ns[0])) / SECOND_NS, 1.0)
+
+    @property
+    def counts(self) -> dict[int, int]:
+        """Operation -> requests."""
+        found, counts = np.unique(self.operations, return_counts=True)
+        return dict(zip(found.tolist(), counts.tolist(), strict=True))
+
+    def most_within(self, nanoseconds: int) -> int:
+        """Most requests that begin within such a time."""
+        ends = np.searchsorted(self.at_ns, self.at_ns + nanoseconds)
+        ends -= np.arange(len(ends))
+        return int(ends.max())
+
+    @property
+    def without_object(self) -> dict[int, int]:
+        """Operation -> requests, of those on a container or a set of objects."""
+        return {each: n for each, n in self.counts.items() if _has_no_object(row_of(each))}
+
+    def of_sizes(self, low: int, high: int) -> Requests | None:
+        """Requests for objects of these sizes, ``high`` excluded; None if there are none."""
+        keep = (self.sizes >= low) & (self.sizes < high) & ~_mask(self.operations, _has_no_object)
+        return self.chosen(keep) if keep.any() else None
+
+    def size_counts(self) -> Iterator[tuple[int, int]]:
+        """Each size of objects, and how many requests it has."""
+        sizes, counts = np.unique(self.sizes, return_counts=True)
+        return zip(sizes.tolist(), counts.tolist(), strict=True)
+
+    def mean_moved(self, operation: int) -> int:
+        """Bytes of content that a request of this operation sent, on average; 0: not known."""
+        moved = self.moved[(self.operations == operation) & (self.moved > 0)]
+        return int(moved.mean()) if len(moved) else 0
+
+    def zipf_exponent(self) -> float | None:
+        """The exponent of Zipf's law by which objects are used; None if that is not well measured:
+        objects have too few uses, use is near to uniform, or is distributed otherwise.
+        """
+        is_use = _mask(
+            self.operations, lambda row: row.effect is Effect.NONE and not _has_no_object(row)
         )
-        for label, sizes in classes.items()
-    }
-    uploaded = sum(sizes.mean * files[label] for label, sizes in classes.items())
-    text = scenario_text(name, rows, rest)
-    return LogScenario(text, mean, peak, seconds, exponent, uploaded)
+        uses = np.sort(np.bincount(self.slots[is_use]))[::-1]
+        uses = uses[uses > 0]
+        total = int(uses.sum())
+        if len(uses) < _LEAST_OBJECTS or total < _LEAST_USES * len(uses):
+            return None
+        logs = np.log(np.arange(1, len(uses) + 1))
+        mean = float(uses @ logs) / total
+        low, high = 0.0, _MOST_EXPONENT
+        for _ in range(40):  # the likeliest exponent gives ranks the logarithm that they have
+            middle = (low + high) / 2
+            weights = np.exp(-middle * logs)
+            low, high = (middle, high) if weights @ logs / weights.sum() > mean else (low, middle)
+        weights = np.exp(-low * logs)
+        distance = np.abs(np.cumsum(weights) / weights.sum() - np.cumsum(uses) / total).max()
+        return low if low >= _LEAST_EXPONENT and distance <= _MOST_DISTANCE else None
 
 
-def _size_classes(
-    requests: Requests,
-) -> tuple[dict[str, SizeHistogram], dict[str, dict[int, int]]]:
-    """By name: the sizes of each class's objects, and how often each operation is on them.
+def _spread(at: Ints) -> Ints:
+    """Spread the requests of each whole second evenly over it; the times are sorted."""
+    whole = at % SECOND_NS == 0
+    if not whole.any():
+        return at
+    begins = np.flatnonzero(np.r_[True, at[1:] != at[:-1]])  # of requests of the same time
+    counts = np.diff(np.r_[begins, len(at)])
+    place = np.arange(len(at), dtype=np.int32) - np.repeat(begins.astype(np.int32), counts)
+    steps = np.where(whole[begins], SECOND_NS // counts, 0)
+    at += np.repeat(steps, counts) * place
+    return np.maximum.accumulate(at, out=at)
 
-    Operations without an object count for the class with the most requests.
+
+def _decide(
+    operations: npt.NDArray[np.uint16], slots: npt.NDArray[np.uint32], sizes: Ints, count: int
+) -> tuple[npt.NDArray[np.bool_], Ints]:
+    """Decide in place which uploads replace their object, and the size of the object for each
+    request.
+
+    :return: which requests find their object, and the initial size of each object.
     """
-    classes: dict[str, SizeHistogram] = {}
-    weights: dict[str, dict[int, int]] = {}
-    low = 0
-    for label, high in _CLASSES:
-        some = requests.of_sizes(low, high)
-        if some:
-            weights[label] = some.counts
-            least = max(row_of(each).least_size for each in some.counts)
-            classes[label] = SizeHistogram()
-            for size, count in some.size_counts():
-                classes[label].add(max(size, least), count)
-        low = high
-    if not classes:
-        classes["tiny"], weights["tiny"] = SizeHistogram(), {}
-        classes["tiny"].add(0)
-    busiest = max(weights, key=lambda label: sum(weights[label].values()))
-    for operation, count in requests.without_object.items():
-        weights[busiest][operation] = weights[busiest].get(operation, 0) + count
-    return classes, weights
+    makes = _mask(
+        operations, lambda row: row.effect is Effect.CREATES and row.target is not Target.PAIR
+    )
+    removes = _mask(operations, lambda row: row.effect is Effect.REMOVES)
+    order = np.argsort(slots, kind="stable").astype(np.uint32)  # by object, then by time
+    slot = slots[order]
+    begins = np.flatnonzero(np.r_[True, slot[1:] != slot[:-1]]).astype(np.int32)
+    # Of its object, for each request.
+    first = np.repeat(begins, np.diff(begins, append=np.int32(len(slot))))
+    at = np.arange(len(slot), dtype=np.int32)
+    making = makes[order]
+    # The last request before this one that made or removed the object.
+    changing = np.where(making | removes[order], at, np.int32(-1))
+    last = np.r_[np.int32(-1), np.maximum.accumulate(changing)[:-1]]
+    del changing
+    is_there = np.where(last >= first, making[last], ~making[first])
+    rows = order[making & is_there]
+    for created, *replaced in LOGGED.values():
+        if replaced:
+            operations[rows[operations[rows] == created]] = replaced[0]
+
+    # A new content begins with each upload; its size is the largest that the log shows of it.
+    contents = np.flatnonzero(making | (at == first))
+    del first, last
+    known = np.maximum.reduceat(sizes[order], contents)
+    unknown = known == UNKNOWN
+    if unknown.any():
+        some = known[~unknown]
+        known[unknown] = int(np.median(some)) if len(some) else 0
+    sizes[order] = np.repeat(known, np.diff(np.r_[contents, len(at)]))
+
+    no_object = _mask(operations, _has_no_object)
+    keep = no_object.copy()
+    keep[order] |= making | is_there
+    sizes[no_object] = 0
+    initial = np.full(count, UNKNOWN, np.int64)
+    from_start = ~making[begins] & ~no_object[order[begins]]
+    initial[slot[begins][from_start]] = sizes[order[begins]][from_start]
+    return keep, initial
 
 
-def _parameters(requests: Requests, batched: int) -> dict[str, int]:
-    """Keys of the scenario for its operations: bytes of parts, and objects of sets."""
-    found = {}
-    for operation, count in requests.counts.items():
-        row = row_of(operation)
-        for each in row.parameters:
-            if each.is_size:
-                moved = requests.mean_moved(operation)
-                found[each.key] = min(moved, each.high) if moved else int(each.default)
-            elif each.key == row.set_key and batched:
-                found[each.key] = min(max(round(batched / count), each.low), each.high)
-    return found
+def _mask(
+    operations: npt.NDArray[np.uint16], wanted: Callable[[Operation], bool]
+) -> npt.NDArray[np.bool_]:
+    """Whether each operation's row is one of those wanted."""
+    rows = {row for rows in LOGGED.values() for row in rows}
+    return np.isin(operations, [int(row) for row in rows if wanted(row)])
 
 
-def _initial_files(
-    weights: Mapping[str, Mapping[int, int]],
-    objects: int,
-    operations: float,
-    parameters: Mapping[str, int],
-    initial: int | None,
-) -> dict[str, int]:
-    """Initial objects of each class, as its share of all requests; enough for the removals."""
-    total = sum(sum(each.values()) for each in weights.values())
-    wanted = initial
-    if wanted is None:
-        wanted = min(max(objects, _LEAST_INITIAL), MOST_INITIAL)
-        removed = 0.0
-        for counts in weights.values():
-            more = 0.0
-            for operation, count in counts.items():
-                row = row_of(operation)
-                each = parameters.get(row.set_key, row.set_size) if row.set_key else 1
-                more += (
-                    count * each * ((row.effect is Effect.REMOVES) - (row.effect is Effect.CREATES))
-                )
-            removed = max(removed, more / max(sum(counts.values()), 1))
-        wanted = max(wanted, math.ceil(1.5 * removed * operations))
-    return {
-        label: max(round(wanted * sum(counts.values()) / total), 1)
-        for label, counts in weights.items()
-    }
+def _has_no_object(row: Operation) -> bool:
+    return row.target in (Target.CONTAINER, Target.OBJECTS)

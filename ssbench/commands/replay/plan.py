@@ -8,8 +8,8 @@ from random import Random
 
 from msgspec import Struct
 
+from ssbench.commands.replay.access_log import RequestLog, Requests
 from ssbench.commands.replay.formats import UNKNOWN
-from ssbench.commands.replay.requests import RequestLog, Requests
 from ssbench.core.errors import UsageError
 from ssbench.core.live import Observer
 from ssbench.core.model import NONE_NS, SECOND_NS, Failure, Job, SizeClass

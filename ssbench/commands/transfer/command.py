@@ -7,26 +7,33 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ssbench.cli.config import command_config, values_of
 from ssbench.cli.console import say, tell, tell_results, tell_status
 from ssbench.cli.options import DEFAULT_STORE
 from ssbench.commands.base import watched
 from ssbench.commands.transfer.plan import ContainerDownload, FolderUpload, Transfer, TransferStep
-from ssbench.commands.transfer.progress import TransferView
 from ssbench.commands.transfer.settings import CHECKSUMS, NONE, PRECOMPUTE, STORE, TransferConfig
 from ssbench.core.errors import ExitStatus
+from ssbench.core.live import RunProgress
 from ssbench.core.model import Phase
-from ssbench.core.text import in_unit, plural, printable
-from ssbench.live.terminal import make_progress
-from ssbench.live.watch import TITLES
+from ssbench.core.text import bytes_text, clock_text, in_unit, plural, printable
+from ssbench.live.terminal import RunView, make_progress
+from ssbench.live.watch import TITLES, LiveState
 from ssbench.report.profile import profile_section
 from ssbench.report.run import store_lines
 from ssbench.report.tables import section_lines
 from ssbench.runner.stop import Stop
 from ssbench.storage.registry import CHECKSUMS as STORE_CHECKSUMS
 from ssbench.storage.registry import row_of
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.progress import Progress, TaskID
+
+    from ssbench.commands.transfer.plan import TransferWorkload
+
 
 _SHOWN = 5  #: names in a message
 _DOING = {
@@ -289,3 +296,95 @@ def go_duration(seconds: float) -> str:
     if hours:
         return f"{hours}h{minutes}m{text}"
     return f"{minutes}m{text}" if minutes else text
+
+
+_MOST_BARS = 12  #: of single files; a terminal has few lines
+_LONGEST_NAME = 24  #: characters
+
+
+class TransferView(RunView):
+    """Bars on a terminal, drawn by rich; a line every few seconds elsewhere."""
+
+    wants_counts = False
+    transfer: Transfer | None = None  #: whose files are shown; set before its first run
+
+    def __init__(self) -> None:
+        self._of: TransferWorkload | None = None  # whose bars there are
+        self._bars: Progress
+        self._files: dict[int, TaskID] = {}  # by number
+
+    def line(self, state: LiveState, progress: RunProgress) -> str:
+        transfer = self.transfer if state.phase is Phase.RUN else None
+        if transfer is None or transfer.workload is None or not progress.total:
+            return super().line(state, progress)
+        size = transfer.total_bytes
+        done = transfer.workload.bytes + sum(_moving(transfer, progress).values())
+        rate = done / progress.elapsed_s if progress.elapsed_s else 0.0
+        left = f", {clock_text((size - done) / rate)} left" if rate else ""
+        return (
+            f"{state.title}: {progress.done:,} of {plural(progress.total, 'file')},"
+            f" {bytes_text(done)} of {bytes_text(size)} ({100 * done // max(size, 1)} %),"
+            f" {bytes_text(int(rate))}/s, {plural(progress.errors, 'error')}{left}"
+        )
+
+    def picture(
+        self, state: LiveState, waiting: str, size: tuple[int, int], *, utf8: bool
+    ) -> RenderableType:
+        transfer = self.transfer if state.phase is Phase.RUN else None
+        progress = state.progress
+        if transfer is None or transfer.workload is None or progress is None:
+            return super().picture(state, waiting, size, utf8=utf8)
+        if self._of is not transfer.workload:
+            self._of, self._bars, self._files = transfer.workload, _make_bars(), {}
+            self._total = self._bars.add_task("", total=transfer.total_bytes)
+        bars, most = self._bars, min(_MOST_BARS, size[1] - 2)
+        errors = f", {plural(progress.errors, 'error')}" if progress.errors else ""
+        files = f"{state.title} {progress.done:,} of {plural(progress.total or 0, 'file')}{errors}"
+        moving = _moving(transfer, progress)
+        done = transfer.workload.bytes + sum(moving.values())
+        bars.update(self._total, completed=done, description=files)
+        for number in [each for each in self._files if each not in moving]:
+            bars.remove_task(self._files.pop(number))
+        for number, sent in moving.items():
+            if number not in self._files and len(self._files) < most:
+                name = printable(transfer.names[number])
+                shown = name if len(name) <= _LONGEST_NAME else f"...{name[3 - _LONGEST_NAME :]}"
+                self._files[number] = bars.add_task(shown, total=transfer.sizes[number])
+            if number in self._files:
+                bars.update(self._files[number], completed=sent)
+        return bars
+
+
+def _make_bars() -> Progress:
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=None),
+        TextColumn("{task.percentage:>5.1f}%"),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(compact=True),
+        auto_refresh=False,
+        expand=True,
+    )
+
+
+def _moving(transfer: Transfer, progress: RunProgress) -> dict[int, int]:
+    """Bytes sent so far of files that take long, by number. What workers say is a second old, and
+    is not trusted."""
+    workload, sizes = transfer.workload, transfer.sizes
+    if workload is None:
+        return {}
+    return {
+        number: min(sent, sizes[number])
+        for number, sent in progress.moving.items()
+        if number < len(sizes) and not workload.ended[number]
+    }
