@@ -259,10 +259,6 @@ def test_a_second_interrupt_reports_the_pairs_so_far(
     assert found.last == "ssbench-master: interrupted"
 
 
-def test_the_first_run_that_fails_is_named(recorded: Callable[..., Said]) -> None:
-    assert recorded([BROKEN]).err == "ssbench-master: A1: the store is gone\n"
-
-
 @pytest.mark.parametrize("most", [6, 20, 100])
 @pytest.mark.parametrize("ratio", [4.0, 2.0, 1.0, 0.85, 0.7, 0.5])
 def test_stopping_at_a_precision_raises_no_false_alarms(most: int, ratio: float) -> None:

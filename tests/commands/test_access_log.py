@@ -71,41 +71,6 @@ def test_a_line_of_any_length_takes_bounded_memory(tmp_path: Path) -> None:
     assert found.examples[1].startswith(f"{path}, line 4: aaa")
 
 
-@pytest.mark.parametrize(
-    ("lines", "says"),
-    [
-        ([], "is empty"),
-        (["", " "], "is empty"),
-        (
-            ["frank 1"],
-            "no line has the format of an access log of a Swift proxy, S3, RGW, HAProxy or a web",
-        ),
-        ([combined("GET", "/x", 404)], "no operation among them: failed with status 404 (1)"),
-    ],
-)
-def test_a_file_without_requests_is_an_error(tmp_path: Path, lines: list[str], says: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        read(write(tmp_path / "log", *lines))
-    assert says in str(caught.value)
-    assert "frank" not in str(caught.value)
-
-
-def test_a_forced_format_excludes_others(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no line has the format s3; letters"):
-        read(write(tmp_path / "log", LINE), format_name="s3")
-
-
-def test_files_that_cannot_be_read_are_errors(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="can't be read: No such file"):
-        read(str(tmp_path / "none"))
-    with pytest.raises(UsageError, match="has to be a regular file, and is a folder"):
-        read(str(tmp_path))
-    path = tmp_path / "cut.gz"
-    path.write_bytes(gzip.compress(LINE.encode() * 100)[:-20])
-    with pytest.raises(SsbenchError, match="is damaged, or cut off"):
-        read(str(path))
-
-
 def test_reading_can_be_stopped_and_says_how_far_it_is(tmp_path: Path) -> None:
     path = write(tmp_path / "log", *[LINE] * 50_000)
     shown: list[str] = []

@@ -13,13 +13,13 @@ import pytest
 from ssbench.cli.commands import COMMANDS
 from ssbench.commands import cleanup as cleanup
 from ssbench.commands.cleanup import Cleaner, delete_containers, delete_orphans
-from ssbench.core.errors import ExitStatus, StorageError
+from ssbench.core.errors import ExitStatus
 from ssbench.core.model import Result
 from ssbench.core.naming import RUN_HEADER, container_name
 from ssbench.core.operations import CREATE
 from ssbench.live.terminal import make_progress
 from ssbench.runner.resume import OrphanedObjects
-from ssbench.storage.base import ContainerEntry, OpenUpload
+from ssbench.storage.base import OpenUpload
 from ssbench.storage.retrying_client import RetryingClient
 from tests.cli.shell import Shell, stat_file
 from tests.commands.test_run_scenario import run_against
@@ -184,12 +184,6 @@ def test_scripts_and_the_yes_option_skip_the_confirmation(options: dict[str, boo
     assert "[y/N]" not in done.err
 
 
-def test_nothing_to_delete_is_success() -> None:
-    done = cleaned(MemoryStore(), policy="*", isatty=True)
-    assert done.status is ExitStatus.OK
-    assert done.out == "No containers to delete (ssbench_NNNNNN[_POLICY]).\n"
-
-
 def test_remaining_objects_fail_with_examples() -> None:
     store = filled()
     store.refuse("delete_object", "b", status_error(403))
@@ -205,13 +199,6 @@ def test_an_interrupted_cleanup_reports_it() -> None:
     done = cleaned(store, stopping=lambda: store.count("delete_object") > 0)
     assert done.status is ExitStatus.INTERRUPTED
     assert "Ended early, 3 containers left: interrupted" in done.err
-
-
-def test_an_account_that_cannot_be_listed_is_an_error() -> None:
-    store = filled()
-    store.fail("list_containers", status_error(403))
-    with pytest.raises(StorageError, match="403"):
-        cleaned(store)
 
 
 def test_names_from_the_store_are_escaped() -> None:
@@ -250,26 +237,6 @@ def test_reasons_are_listed_if_nothing_is_deleted() -> None:
         "Left alone: ssbench_000000_old: no policy of this cluster follows the number, and there"
         " is no mark of ssbench\n"
     )
-
-
-class Stale(MemoryStorage):
-    """Its account's counts lag behind."""
-
-    def list_containers(self, prefix: str, marker: str, limit: int) -> list[ContainerEntry]:
-        entries = super().list_containers(prefix, marker, limit)
-        return [ContainerEntry(entry.name, 0, 0) for entry in entries]
-
-
-def test_the_confirmation_shows_object_counts() -> None:
-    store = MemoryStore(listing_limit=400)
-    names = [f"{number:06d}" for number in range(1000)]
-    store.add("ssbench_000000", *names, size=1000, marker=True)
-    done = cleaned(store, "y\n", storage=Stale(store), isatty=True)
-    assert done.err.startswith(
-        "About to delete 1 container with 1,000 objects (1.0 MB):\n"
-        "  ssbench_000000  1,000 objects, 1.0 MB\n"
-    )
-    assert done.out.startswith("Deleted 1,000 objects and 1 container ")
 
 
 def test_incomplete_counts_are_marked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -384,18 +351,6 @@ def test_orphaned_objects_are_deleted_only_on_confirmation(answer: str, is_kept:
     assert done.status is (ExitStatus.FAILED if is_kept else ExitStatus.OK)
     assert bool(storage.store.containers["b_000001"].objects) is is_kept
     assert ("Nothing was deleted." in done.err) is is_kept
-
-
-def test_orphaned_objects_that_stay_are_a_failure() -> None:
-    storage = stored((0, 10), (0, 11))
-    storage.store.add("b_000000", NAMING.object(0, 12))
-    storage.store.refuse("delete_object", NAMING.object(0, 11), status_error(403))
-    done = orphaned(storage)
-    assert done.status is ExitStatus.FAILED
-    assert without_time(done.out) == f"Deleted 1 object of run {RUN}.\n"
-    assert "Left alone: 1 object named as the run's" in done.err
-    assert "\nFailed: 1 object; for example:\n  " in done.err
-    assert "the store answered 403" in done.err
 
 
 def test_open_uploads_are_counted_beside_objects() -> None:

@@ -10,11 +10,11 @@ import pytest
 
 from ssbench.commands import cleanup as cleanup
 from ssbench.commands.cleanup import CleanupPlan, count, delete, plan
-from ssbench.core.errors import AuthError, SsbenchError, StorageError
+from ssbench.core.errors import AuthError, StorageError
 from ssbench.core.model import ErrorKind
 from ssbench.core.naming import LeftAlone, container_name
 from ssbench.core.settings import Credentials
-from ssbench.runner.deletions import GIVE_UP_AFTER, CleanupResult
+from ssbench.runner.deletions import CleanupResult
 from ssbench.storage.base import ContainerEntry, OpenUpload, StoreLimits
 from tests.fakes.drivers import with_token
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
@@ -40,32 +40,8 @@ def delete_all(storage: MemoryStorage, concurrency: int = 4) -> CleanupResult:
     return delete(client(storage, concurrency), entries)
 
 
-NEIGHBOURS = {
-    "ssbench_backup": LeftAlone.OTHER_NAME,
-    "ssbench_000001_gold": LeftAlone.NAMES_A_POLICY,
-    "ssbench_000001_old": LeftAlone.NAMES_A_POLICY,
-    "ssbench_1000000": LeftAlone.LONG_NUMBER,
-}
-
-
 def names_of(found: CleanupPlan) -> dict[LeftAlone, list[str]]:
     return {reason: neighbours.examples for reason, neighbours in found.kept.items()}
-
-
-def test_a_plan_reads_every_page_and_selects_own_containers() -> None:
-    store = MemoryStore(listing_limit=3)
-    storage = filled(store, containers=10, objects=2)
-    for neighbour in (*NEIGHBOURS, "ssbenchmark_000001", "aaa", "ssbench"):
-        store.add(neighbour, "precious")
-    found = plan(client(storage, 10), "ssbench")
-    assert [entry.name for entry in found.entries] == [
-        container_name("ssbench", i) for i in range(10)
-    ]
-    assert {(entry.object_count, entry.bytes_used) for entry in found.entries} == {(2, 20)}
-    assert {name: why for why, names in names_of(found).items() for name in names} == NEIGHBOURS
-    store.add("ssbench_000001_gold", marker=True)
-    assert [entry.name for entry in planned(storage, "gold")] == ["ssbench_000001_gold"]
-    assert len(planned(storage, "*")) == 11
 
 
 def test_any_policy_selects_policies_of_the_cluster_or_marked_containers() -> None:
@@ -175,13 +151,6 @@ def test_object_counts_come_from_listings() -> None:
     assert [one.entry for one in found] == stale
 
 
-def test_large_containers_are_counted_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cleanup, "COUNTED", 20)
-    storage = filled(MemoryStore(listing_limit=10), containers=1, objects=45)
-    (found,) = count(client(storage, 10), planned(storage))
-    assert (found.objects, found.bytes_used, found.complete) == (20, 200, False)
-
-
 def test_for_many_large_containers_one_page_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cleanup, "COUNTED_IN_ALL", 50)
     store = MemoryStore(listing_limit=10)
@@ -190,31 +159,6 @@ def test_for_many_large_containers_one_page_is_counted(monkeypatch: pytest.Monke
     found = count(client(storage, 1), planned(storage))
     assert [one.objects for one in found] == [25, 25, 10, 10, 10, 10, 1]
     assert [one.complete for one in found] == [True, True, False, False, False, False, True]
-
-
-def test_a_container_that_cannot_be_listed_has_an_unknown_count() -> None:
-    storage = filled(MemoryStore(), containers=1)
-    storage.store.refuse("list_objects", "ssbench_000000", status_error(403))
-    (found,) = count(client(storage, 10), planned(storage))
-    assert (found.objects, found.complete) == (0, False)
-
-
-def test_a_plan_retries_and_reports_final_errors() -> None:
-    storage = filled(MemoryStore())
-    storage.store.fail("list_containers", status_error(503))
-    assert len(plan(client(storage, 10), "ssbench").entries) == 3
-    storage.store.fail("list_containers", status_error(403))
-    with pytest.raises(StorageError, match="403"):
-        planned(storage)
-
-
-def test_a_listing_that_does_not_advance_ends() -> None:
-    class Stuck(MemoryStorage):
-        def list_containers(self, prefix: str, marker: str, limit: int) -> list[ContainerEntry]:
-            return [ContainerEntry("ssbench_000001", 0, 0)]
-
-    with pytest.raises(SsbenchError, match="ssbench_000001"):
-        plan(client(Stuck(), 10), "ssbench")
 
 
 @pytest.mark.parametrize("bulk", [None, 4, 10_000])
@@ -243,31 +187,10 @@ def test_progress_counts_objects_missing_from_the_account_statistics() -> None:
     assert (seen[0], seen[10], seen[-1]) == ((1, 11), (11, 21), (26, 26))
 
 
-def test_requests_in_flight_never_exceed_the_concurrency() -> None:
-    store = MemoryStore(pause=lambda: gevent.sleep(0))
-    result = delete_all(filled(store, containers=8), concurrency=5)
-    assert result.ok
-    assert store.most_in_flight == 5
-
-
 def test_one_big_container_uses_all_of_the_concurrency() -> None:
     store = MemoryStore(pause=lambda: gevent.sleep(0))
     assert delete_all(filled(store, containers=1, objects=50), concurrency=6).ok
     assert store.most_in_flight == 6
-
-
-def test_nothing_to_delete_is_success() -> None:
-    result = delete(client(MemoryStorage(), 10), [])
-    assert result.ok
-    assert result.rate(0) == 0.0
-
-
-def test_objects_left_by_a_bulk_delete_are_deleted_singly() -> None:
-    store = MemoryStore(bulk_delete_max=100)
-    storage = filled(store, containers=1)
-    store.fail("bulk_delete", status_error(405))
-    assert delete_all(storage).objects == 25
-    assert store.count("delete_object") == 25
 
 
 def test_transient_failures_are_retried() -> None:
@@ -275,19 +198,6 @@ def test_transient_failures_are_retried() -> None:
     for method in ("list_objects", "delete_object", "delete_container"):
         storage.store.fail(method, status_error(503), StorageError(ErrorKind.RESET, "reset"))
     assert delete_all(storage).ok
-
-
-@pytest.mark.parametrize("bulk", [None, 10])
-def test_an_object_that_cannot_be_deleted_is_counted_with_an_example(bulk: int | None) -> None:
-    store = MemoryStore(bulk_delete_max=bulk)
-    storage = filled(store)
-    store.refuse("delete_object", "tiny_000003", status_error(403))
-    result = delete_all(storage)
-    assert not result.ok
-    assert (result.objects, result.failed_objects) == (72, 3)
-    assert (result.containers, result.failed_containers) == (0, 3)
-    assert any("/tiny_000003: the store answered 403" in line for line in result.examples)
-    assert len(result.examples) <= 5
 
 
 def test_a_lagging_listing_is_read_again() -> None:
@@ -322,17 +232,6 @@ def test_a_missing_container_counts_as_deleted() -> None:
     assert (result.containers, result.objects) == (1, 0)
 
 
-def test_a_store_that_rejects_everything_ends_it() -> None:
-    store = MemoryStore()
-    storage = filled(store, containers=2, objects=500)
-    for number in range(500):
-        store.refuse("delete_object", f"tiny_{number:06d}", status_error(403))
-    result = delete_all(storage)
-    assert not result.ok
-    assert "failures in a row" in result.abort_reason
-    assert store.count("delete_object") <= GIVE_UP_AFTER + 8
-
-
 def test_the_token_is_renewed_once() -> None:
     store = MemoryStore()
     storage = filled(store)
@@ -357,22 +256,6 @@ def test_a_token_that_cannot_be_renewed_ends_it() -> None:
     assert result.abort_reason == "the store refuses our token: wrong password"
     assert result.left > 40
     assert not result.ok
-
-
-def test_an_interrupted_cleanup_returns_its_counts() -> None:
-    store = MemoryStore(pause=lambda: gevent.sleep(0))
-    storage = filled(store, containers=20)
-    done: list[int] = []
-    result = delete(
-        client(storage, 4, stopping=lambda: len(done) >= 30),
-        planned(storage),
-        lambda gone, total: done.append(gone),
-    )
-    assert result.interrupted
-    assert not result.ok
-    assert 30 <= result.objects + result.containers <= 34
-    assert result.left == 20 - result.containers
-    assert store.in_flight == 0
 
 
 @pytest.mark.parametrize("bulk", [None, 3])
@@ -404,20 +287,6 @@ def interrupting(after: int) -> Iterator[None]:
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("bulk", [None, 5])
-def test_ctrl_c_returns_the_counts(bulk: int | None, capfd: pytest.CaptureFixture[str]) -> None:
-    store = MemoryStore(bulk_delete_max=bulk)
-    storage = filled(store, containers=20)
-    entries = planned(storage)
-    script = interrupting(20)
-    store.pause = lambda: next(script, None)
-    result = delete(client(storage, 4), entries)
-    assert result.interrupted
-    assert result.left > 0
-    assert result.objects > 0
-    assert capfd.readouterr().err == ""
-
-
 def test_a_real_ctrl_c_during_a_request() -> None:
     requests = itertools.count(1)
 
@@ -434,13 +303,6 @@ def test_a_real_ctrl_c_during_a_request() -> None:
     assert result.interrupted
     assert result.left > 0
     assert 0 < result.objects < 500
-
-
-def test_names_in_examples_are_escaped() -> None:
-    store = MemoryStore()
-    store.add("ssbench_000000", "evil\x1b[2J")
-    store.refuse("delete_object", "evil\x1b[2J", status_error(403))
-    assert "\x1b" not in "".join(delete_all(MemoryStorage(store)).examples)
 
 
 def test_open_uploads_of_objects_are_aborted_with_their_container() -> None:

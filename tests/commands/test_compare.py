@@ -108,13 +108,3 @@ def test_a_run_with_missing_results_gets_no_verdict(damage: str, shell: Shell) -
         in said.out
     )
     assert "noise" not in said.out
-
-
-@pytest.mark.parametrize(("name", "status"), [("none.gz", 2), ("text", 1), (None, 2)])
-def test_incomparable_files_give_a_one_line_error(
-    two: list[Path], shell: Shell, name: str | None, status: int
-) -> None:
-    (shell.folder / "text").write_text("no stat file")
-    said = shell("compare", two[0], *([shell.folder / name] if name else []))
-    assert (said.status, said.out, said.err.count("\n")) == (status, "", 1)
-    assert said.err.startswith("ssbench-master: ")

@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from ssbench.commands.replay.access_log import DELETED_BEFORE, NO_NAMES, RequestLog, Requests
 from ssbench.commands.replay.formats import UNKNOWN, LeftOut, LoggedRequest
 from ssbench.core.naming import HASHED_CONTAINERS
-from ssbench.core.operations import COPY, CREATE, DELETE, HEAD, LIST, RANGE_READ, READ, UPDATE
+from ssbench.core.operations import CREATE, DELETE, HEAD, LIST, RANGE_READ, READ, UPDATE
 
 SECOND = 10**9
 PUT, GET, PART = "PUT OBJECT", "GET OBJECT", "GET OBJECT 206"
 REMOVE, STAT = "DELETE OBJECT", "HEAD OBJECT"
-Row = tuple[str, str, float, int]  #: request, object, time in s, bytes moved
 
 
 def request(what: str, name: str = "o", at_s: float = 0.0, moved: int = UNKNOWN) -> LoggedRequest:
@@ -49,13 +48,6 @@ def test_an_upload_makes_an_object_or_replaces_it() -> None:
     assert initial(found) == [9]
 
 
-def test_requests_are_ordered_by_time() -> None:
-    found = arranged(request(GET, "a", 2.5, 1), request(PUT, "a", 1.5, 1))
-    assert found.operations.tolist() == [CREATE, READ]
-    assert found.at_ns.tolist() == [1.5 * SECOND, 2.5 * SECOND]
-    assert initial(found) == []
-
-
 def test_requests_of_a_whole_second_are_spread_over_it() -> None:
     found = arranged(*(request(GET, "a", at, 1) for at in (7, 7, 7, 7, 8, 9, 9)))
     assert found.at_ns.tolist() == [at * SECOND for at in (7, 7.25, 7.5, 7.75, 8, 9, 9.5)]
@@ -69,11 +61,6 @@ def test_the_size_of_an_object_is_the_largest_that_is_known() -> None:
     assert part.operations.tolist() == [RANGE_READ, HEAD, READ]
     before_upload = arranged(request(GET, at_s=0.5, moved=100), request(PUT, at_s=1, moved=7))
     assert before_upload.sizes.tolist() == [100, 7]
-
-
-def test_an_upload_of_unknown_size_has_that_of_later_reads() -> None:
-    found = arranged(request(PUT, "a"), request(GET, "a", 1, 30))
-    assert found.sizes.tolist() == [30, 30]
 
 
 def test_objects_of_unknown_size_have_the_median_of_others() -> None:
@@ -106,12 +93,6 @@ def test_bulk_deletes_are_left_out_unless_they_are_wanted() -> None:
     assert len(log.arrange()) == 1
     assert log.left_out == {NO_NAMES: 1}
     assert len(log_of(bulk, request(GET)).arrange(with_sets=True)) == 2
-
-
-def test_a_copy_needs_its_source() -> None:
-    found = arranged(request("COPY OBJECT"), request("COPY OBJECT_GET", at_s=1))
-    assert found.operations.tolist() == [COPY, COPY]
-    assert initial(found) == [0]
 
 
 def test_limits_of_time_and_number() -> None:

@@ -107,12 +107,6 @@ def test_thresholds_set_the_status(
     assert bool(said.out) == (status != 2)
 
 
-def test_a_malformed_threshold_is_reported_before_the_file_is_read(shell: Shell) -> None:
-    said = shell("report-scenario", "-s", "rubbish", "--threshold", "p99 < fast")
-    assert said.status == 2
-    assert "rubbish" not in said.err
-
-
 def test_compare_needs_two_files_and_reads_one_from_standard_input(
     stats: Path, shell: Shell
 ) -> None:

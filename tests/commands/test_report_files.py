@@ -46,12 +46,6 @@ def test_the_script_of_the_charts_can_lie_beside_the_pages(stats: Path, shell: S
     assert len(page.read_text()) < 200_000 < (assets / "plotly.min.js").stat().st_size
 
 
-def test_compare_writes_a_page(stats: Path, shell: Shell) -> None:
-    page = shell.folder / "a.html"
-    assert shell("compare", stats, OTHER, "--html", page).status == 0
-    assert "<h1>Comparison of 2 runs</h1>" in page.read_text()
-
-
 def test_report_scenario_writes_thresholds_as_test_cases(stats: Path, shell: Shell) -> None:
     junit = shell.folder / "a.xml"
     words = ["--threshold", "errors < 50%", "--threshold", "p50 < 1us", "--junit", junit]
@@ -71,14 +65,6 @@ def test_a_run_and_a_sweep_write_files_also_without_a_report(
     assert said == (0, "", "")
     assert [suite.get("errors") for suite in ET.parse(junit).getroot()] == ["0"] * suites
     assert "<h1>own</h1>" in page.read_text()
-
-
-@pytest.mark.parametrize("command", ["report-scenario", "compare"])
-def test_markdown_is_a_format_of_reports(command: str, stats: Path, shell: Shell) -> None:
-    files = [stats, OTHER] if command == "compare" else ["-s", stats]
-    said = shell(command, *files, "--markdown")
-    assert said.status == 0
-    assert said.out.startswith("# ")
 
 
 def test_operations_are_written_as_json_lines_and_parquet(stats: Path, shell: Shell) -> None:

@@ -43,14 +43,6 @@ def stats_of(shell: Shell) -> RunStats:
     return read_stats(str(shell.results))
 
 
-def test_quiet_prints_no_progress(shell: Shell) -> None:
-    assert shell.run("-q", "-R") == (0, "", "")
-
-
-def test_csv_replaces_the_text_report(shell: Shell) -> None:
-    assert shell.run("--csv", "-q").out.count("\n") == 2
-
-
 def test_the_same_seed_gives_the_same_operations(shell: Shell) -> None:
     counts = []
     for _ in range(2):
@@ -152,43 +144,6 @@ def test_log_paths_of_local_workers_are_printed(shell: Shell) -> None:
         assert "Worker local-" in Path(log).read_text()
 
 
-def test_a_profile_of_master_and_workers_is_in_the_report_and_the_stat_file(shell: Shell) -> None:
-    status, text, _ = shell.run("--profile", "-q", workers=2, operation_count=40_000)
-    assert status is ExitStatus.OK
-    section = text[text.index("PROFILE") :]
-    assert "Calls of the master" in section
-    assert "Calls of the workers" in section
-    assert "reported no profile" not in section
-    stacks = shell.folder / "run.stacks"
-    said = shell("report-scenario", "-s", shell.results, "--profile-file", stacks)
-    assert (said.status, said.out) == (0, text)
-    lines = stacks.read_text().splitlines()
-    for line in lines:
-        stack, _, count = line.rpartition(" ")
-        assert stack.split(";")[0] in ("master", "workers")
-        assert int(count) > 0
-    assert any(line.startswith("workers;") and "(ssbench/" in line for line in lines)
-
-
-def test_an_existing_file_is_overwritten_only_with_force(shell: Shell) -> None:
-    shell.results.write_bytes(b"")
-    said = shell.run()
-    told = f"ssbench-master: {shell.results}: is there already; --force overwrites it"
-    assert (said.status, said.last) == (2, told)
-    before = b""
-    for _ in range(2):
-        assert shell.run("--force", "-q", "-R").status is ExitStatus.OK
-        assert shell.results.read_bytes() != before
-        before = shell.results.read_bytes()
-
-
-def test_discarded_results_have_no_report(shell: Shell) -> None:
-    status, out, err = shell.run("-s", "/dev/null")
-    assert (status, out) == (0, "")
-    assert "No report: the results went to /dev/null" in err
-    assert "results saved to" not in err
-
-
 # How it ends ------------------------------------------------------------------------------
 
 
@@ -250,12 +205,6 @@ def test_an_underfilled_run_ends_with_the_reason(shell: Shell) -> None:
         said = run_against(swift, shell, "-q", "-R")
     assert said.status == 1
     assert said.last.startswith("ssbench-master: no initial object could be uploaded: ")
-
-
-def test_a_missed_threshold_is_the_last_line(shell: Shell) -> None:
-    said = shell.run("--threshold", "rate > 1000000000/s")
-    assert said.status is ExitStatus.THRESHOLD_MISSED
-    assert said.last == "ssbench-master: missed rate > 1000000000/s (exit status 3)"
 
 
 def test_with_fewer_workers_than_expected_the_run_does_not_start(shell: Shell) -> None:

@@ -172,14 +172,6 @@ def test_an_error_after_the_first_step_still_prints_the_table(command: str, shel
     assert str(path) in said.last
 
 
-@pytest.mark.usefixtures("interrupted_cleanup")
-def test_a_step_that_is_aborted_says_where_its_results_are(shell: Shell) -> None:
-    said = sweep(shell, "users=1,2", crud_profile=[1, 0, 0, 0])
-    assert said.status is ExitStatus.INTERRUPTED
-    path = shell.folder / "x.users1.stat.gz"
-    assert f"INFO:Scenario run results saved to {path}\n" in said.err
-
-
 def test_a_step_that_is_aborted_after_others_still_prints_the_table(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -255,21 +247,6 @@ def test_each_step_has_its_own_stat_file() -> None:
     path = path_of_load(None, SCENARIO, "rate", 500)
     assert Path(path).name.startswith("own.u4.o-.r30.")
     assert path.endswith(".rate500.stat.gz")
-
-
-def test_an_existing_stat_file_is_reported_before_the_first_step(tmp_path: Path) -> None:
-    path = str(tmp_path / "x[1].stat.gz")
-    check_paths(path, "users", force=False)
-    Path(tmp_path / "x[1].users.stat.gz").touch()  # nobody's step
-    Path(tmp_path / "x[1].rate5.stat.gz").touch()
-    check_paths(path, "users", force=False)
-    there = tmp_path / "x[1].users16.stat.gz"
-    there.touch()
-    with pytest.raises(UsageError, match="is there already; --force overwrites it") as caught:
-        check_paths(path, "users", force=False)
-    assert str(there) in str(caught.value)
-    check_paths(path, "users", force=True)
-    check_paths(None, "users", force=False)
 
 
 def test_discarded_results_give_no_table() -> None:

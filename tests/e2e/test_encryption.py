@@ -118,13 +118,6 @@ def test_a_key_is_never_sent_in_clear(commands: Commands) -> None:
     assert "with SSE-C each request would send the key in clear" in ended.one_line(2)
 
 
-@pytest.mark.parametrize("name", ["swift", "webdav", "file"])
-def test_other_stores_have_no_such_keys(commands: Commands, name: str) -> None:
-    words = ["--storage", name, "--sse-c-key-file", key_file(commands)]
-    ended = commands.run("-f", commands.scenario(), *words, workers=1)
-    assert "--sse-c-key-file is an option of --storage s3" in ended.one_line(2)
-
-
 def test_no_scenario_has_a_key(commands: Commands, store: S3Store) -> None:
     ended = run(commands, store, headers={"x-amz-server-side-encryption-customer-key": TEXT})
     assert "is for credentials" in ended.one_line(2)

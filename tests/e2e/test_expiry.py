@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from ssbench.embedded import EmbeddedSwift
-from tests.e2e.commands import Account, Commands, is_initial, login, requests, until
+from tests.e2e.commands import Account, Commands, login, requests, until
 
 LIFE_S = 6
 
@@ -59,16 +59,3 @@ def test_expired_objects_are_not_requested(
 def _is_clean_up(method: str) -> bool:
     """Clean-up deletes what may have expired meanwhile, for which 404 is as good."""
     return method == "DELETE"
-
-
-def test_the_command_line_overrides_the_environment(
-    commands: Commands, embedded_swift: EmbeddedSwift
-) -> None:
-    keys = {"crud_profile": [1, 0, 0, 0], "operation_count": 6, "container_base": "stays"}
-    path = commands.scenario(**keys, delete_after=1)
-    options = ["-k", "--delete-after", "0", *login(embedded_swift)]
-    ended = commands.run("-f", path, *options, workers=1).fine()
-    account = Account(embedded_swift)
-    for name in account.created("stays", ended.stats.run.run_id):
-        assert "X-Delete-At" not in account("HEAD", name)[1]
-    assert sum(is_initial(r) for r in requests(embedded_swift, "stays") if r.method == "PUT") == 10

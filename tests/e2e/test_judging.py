@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
-
-import pytest
 
 from tests.e2e.commands import Commands
 
@@ -28,21 +25,6 @@ def test_runs_that_were_kept_are_compared(commands: Commands) -> None:
     assert ended.out.startswith("THE SCENARIOS DIFFER")
     assert "  rate: 100.0 | 120.0\n" in ended.out
     assert "\nTOTAL " not in ended.out
-
-
-def test_a_met_threshold_has_status_0_and_a_missed_one_3(commands: Commands) -> None:
-    path = commands.scenario()
-    kept = ["--threshold", "errors == 0", "--threshold", "p99(READ, tiny) < 60s"]
-    ended = commands.run("-f", path, "--noop", *kept, workers=1).fine(0)
-    assert ended.out.count("\n  pass  ") == 2
-    missed = [*kept, "--threshold", "rate > 1000000000/s"]
-    ended = commands.run("-f", path, "--noop", *missed, workers=1).fine(3)
-    assert ended.out.count("\n  pass  ") == 2
-    assert re.search(r"^  FAIL  rate > 1000000000/s +[0-9.,]+/s$", ended.out, re.M)
-    # Results are kept, and can be judged again.
-    again = commands.call("report-scenario", "-s", ended.results, *missed).fine(3)
-    assert again.out == ended.out
-    commands.call("report-scenario", "-s", ended.results, *kept).fine(0)
 
 
 def test_thresholds_of_a_scenario_in_toml_are_judged_with_each_report(
@@ -70,29 +52,6 @@ size = "4k"
     assert judged == {"errors == 0": True, "rate > 1000000000/s": False}
     sweep = commands.run(scenario, "--noop", "--sweep", "users=1,2", workers=1).fine(3)
     assert "Thresholds: errors == 0 and rate > 1000000000/s" in sweep.out
-
-
-def test_verdicts_are_printed_without_a_report(commands: Commands) -> None:
-    path = commands.scenario()
-    ended = commands.run("-f", path, "--noop", "-R", "--threshold", "rate < 1/s", workers=1).fine(3)
-    assert ended.out == ""
-    assert "THRESHOLDS\n  FAIL  rate < 1/s  " in ended.err
-
-
-@pytest.mark.parametrize(
-    ("promise", "said"),
-    [
-        ("p99(tny) < 50ms", 'no size class "tny"; did you mean "tiny"?'),
-        ("response_p99 < 50ms", "a closed loop has no due times"),
-    ],
-)
-def test_an_impossible_threshold_is_reported_before_the_run(
-    commands: Commands, promise: str, said: str
-) -> None:
-    ended = commands.call_run("-f", commands.scenario(), "--noop", "--threshold", promise)
-    assert said in ended.one_line(2)
-    assert not ended.results.exists()
-    assert not ended.logs
 
 
 def test_thresholds_need_kept_results(commands: Commands) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import signal
 
@@ -120,15 +119,3 @@ def test_a_killed_master_leaves_no_segment_after_resumed_clean_up(
     resume = ["cleanup-containers", "--resume-cleanup", started.stat_file]
     commands.master(*resume, *login(embedded_swift)).wait().fine()
     assert created(account, "dlo_killed") == []
-
-
-def test_what_can_not_be_is_refused(commands: Commands, embedded_swift: EmbeddedSwift) -> None:
-    keys = {**KEYS, "operations": {"read": 1}, "range_bytes": None, "bulk_count": None}
-    path = commands.scenario(**keys, large_object=large("rope"), container_base="rope")
-    ended = commands.run("-f", path, *login(embedded_swift), workers=1).fine(2)
-    assert 'large_object.kind: the store has no "rope"; those it has: slo, dlo' in ended.err
-    few = {"above": 3000, "segment": 2}
-    path = commands.scenario(**keys, large_object=few, container_base="rope")
-    ended = commands.run("-f", path, *login(embedded_swift), workers=1).fine(2)
-    assert "would have 4500 segments; this store allows 1000" in ended.err
-    assert json.loads(Account(embedded_swift)("GET", "?format=json&prefix=rope")[2]) == []

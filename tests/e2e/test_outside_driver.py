@@ -63,17 +63,6 @@ def test_it_runs_in_two_workers_and_shows_no_secret(commands: Commands) -> None:
         assert report.counted("APPEND_TAG") == ended.counted("APPEND_TAG")
 
 
-def test_the_run_survives_a_killed_worker(commands: Commands, store: DictStore) -> None:
-    path = scenario(commands)
-    started = commands.start_run(
-        "-f", path, "-r", 12, "--think-time", 0.05, *store.options, environment=environment(store)
-    )
-    until("operations", lambda: done(started, "READ") > 20)
-    started.workers()[0].send_signal(signal.SIGKILL)
-    ended = started.wait().fine(ExitStatus.WORKERS_LOST)
-    assert ended.counted()[0] > 20
-
-
 def test_leftovers_of_a_killed_master_are_cleaned_up(commands: Commands, store: DictStore) -> None:
     path = scenario(commands, operation_count=10**6)
     started = commands.start_run(

@@ -23,7 +23,6 @@ from tests.e2e.commands import (
     login,
     requests,
     scenario,
-    unavailable,
     until,
 )
 
@@ -191,22 +190,6 @@ def test_only_initial_objects_that_are_missing_or_changed_are_uploaded_again(
     assert uploads(reads) == {missing, wrong}
 
 
-def test_created_objects_are_kept_by_option(
-    commands: Commands, run: Run, embedded_swift: EmbeddedSwift, base: str
-) -> None:
-    path = commands.scenario(
-        container_base=base, crud_profile=[2, 1, 0, 1], operation_count=40, container_count=1
-    )
-    stats = run("-f", path, "-k").fine().stats
-    kept = Account(embedded_swift).created(base, stats.run.run_id)
-    of_the_run = f"_{stats.run.run_id}_"
-    seen = [r for r in requests(embedded_swift, base) if of_the_run in r.object and r.status < 300]
-    made = {r.object for r in seen if r.method == "PUT"}
-    gone = {r.object for r in seen if r.method == "DELETE"}
-    assert {name.partition("/")[2] for name in kept} == made - gone
-    assert stats.run.left_behind == len(kept) > 0
-
-
 def test_containers_get_the_policy(
     commands: Commands, run: Run, embedded_swift: EmbeddedSwift, base: str
 ) -> None:
@@ -247,17 +230,6 @@ def test_a_scenario_of_stdin_with_credentials_of_the_environment_and_the_default
     assert account("HEAD", f"{base}_000000")[1]["X-Storage-Policy"] == "gold"
 
 
-def test_a_faulty_scenario_sends_no_request(
-    run: Run, embedded_swift: EmbeddedSwift, base: str
-) -> None:
-    text = json.dumps(scenario(container_base=base, user_count=0, colour="red"))
-    ended = run("-f", "-", stdin=text).fine(2)
-    assert "user_count" in ended.err
-    assert "colour" in ended.err
-    assert requests(embedded_swift, base) == []
-    assert not ended.logs
-
-
 def test_a_run_ends_by_seconds_unless_operations_are_given(
     commands: Commands, run: Run, embedded_swift: EmbeddedSwift, base: str
 ) -> None:
@@ -275,18 +247,6 @@ def test_a_run_ends_by_seconds_unless_operations_are_given(
     assert run("-f", path, "-o", "7").fine().counted()[:2] == (7, 0)
 
 
-def test_a_quiet_run_can_be_reported_later(
-    commands: Commands, run: Run, embedded_swift: EmbeddedSwift, base: str
-) -> None:
-    path = commands.scenario(container_base=base, operation_count=1, **READS)
-    ended = run("-q", "-R", "-f", path).fine()
-    assert (ended.out, ended.err) == ("", "")
-    again = commands.master("report-scenario", "-s", ended.stat_file).wait().fine()
-    phases = [ended.stats.total(), *map(ended.stats.phase, (Phase.POPULATE, Phase.CLEANUP))]
-    assert again.counted() == (1, 0, phases[0].retries)
-    assert sum(each.retries for each in phases) == unavailable(embedded_swift, base)
-
-
 def test_the_embedded_swift_needs_no_credentials_and_is_removed(
     commands: Commands, base: str
 ) -> None:
@@ -297,15 +257,6 @@ def test_the_embedded_swift_needs_no_credentials_and_is_removed(
     assert started.wait().fine().counted()[:2] == (10, 0)
     assert not swift.is_running()
     assert list(commands.place.glob("ssbench-swift-*")) == []
-
-
-def test_a_noop_run(commands: Commands) -> None:
-    ended = commands.run("-f", "very_small", "-u", "24", "-o", "300", "--noop", workers=1).fine()
-    assert ended.counted() == (300, 0, 0)
-    stats = ended.stats
-    assert stats.run.header is not None
-    assert stats.run.header.driver == "noop"
-    assert stats.errors == {}
 
 
 def test_a_mix_that_cannot_be_held_is_said_before_the_run(commands: Commands) -> None:

@@ -185,16 +185,6 @@ def test_existing_objects_are_read_and_nothing_is_changed(
     assert "users" in swept.out
 
 
-def test_existing_rejects_what_changes_objects(commands: Commands) -> None:
-    path = commands.scenario()
-    store = ["-S", "http://x/v1/a", "-T", "t"]
-    line = commands.call_run("-f", path, "--existing", "c", *store).one_line(2)
-    assert "--existing never changes objects" in line
-    path = commands.scenario(crud_profile=[0, 1, 0, 0])
-    line = commands.call_run("-f", path, "--existing", "c", "--verify", *store).one_line(2)
-    assert "--existing with --verify" in line
-
-
 def test_users_of_all_workers_together_keep_the_bandwidth(
     commands: Commands, embedded_swift: EmbeddedSwift, base: str
 ) -> None:
@@ -225,14 +215,6 @@ def test_a_run_that_misses_a_threshold_ends_early(
     assert "ended early: threshold p50 < 10us missed: about" in ended.err
     assert "Ended early: threshold p50 < 10us missed" in ended.out
     assert Account(embedded_swift).created(base, ended.stats.run.run_id) == []
-
-
-def test_a_threshold_that_no_run_can_be_watched_for_is_rejected(commands: Commands) -> None:
-    path = commands.scenario()
-    for given in ([], ["--threshold", "mean < 5s"]):
-        words = ["-f", path, "--noop", "--abort-on-threshold", "5", *given]
-        line = commands.call_run(*words).one_line(2)
-        assert "--abort-on-threshold needs a --threshold that it can watch: errors and rate" in line
 
 
 def test_a_scenario_is_made_of_a_container_and_runs(

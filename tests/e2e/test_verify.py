@@ -92,11 +92,6 @@ def test_corruption_during_the_warm_up_counts(commands: Commands) -> None:
     assert verified.corrupt == swift.told.total() > counted(ended.stats)["corrupt"]
 
 
-def test_there_is_nothing_to_verify_without_a_store(commands: Commands) -> None:
-    line = commands.call_run("-f", commands.scenario(), "--noop", "--verify").one_line(2)
-    assert "--verify has nothing to check with --noop" in line
-
-
 @pytest.mark.parametrize(
     ("count", "more"),
     [(100, []), (100, ["--compressible"]), pytest.param(3000, [], marks=pytest.mark.slow)],

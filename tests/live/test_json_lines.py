@@ -13,7 +13,7 @@ from ssbench.core.errors import SsbenchError
 from ssbench.core.live import OperationProgress, RunProgress, WorkerProgress
 from ssbench.core.model import ErrorKind, Phase
 from ssbench.core.operations import READ
-from ssbench.live.watch import LiveJson, LiveState, Watch, state_map
+from ssbench.live.watch import LiveJson, Watch
 from tests.cli.shell import Shell
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
@@ -63,33 +63,6 @@ def test_a_line_a_second_and_one_at_the_end_of_a_phase(tmp_path: Path) -> None:
         }},
         "errors_by_cause": {"status": 3}, "errors_by_status": {"503": 3},
         "workers_by_state": {"running": 2}, "dropped": 0,
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize("over", [False, True])
-def test_a_state_has_rounded_figures_and_no_rest_at_the_end(over: bool) -> None:
-    progress = RunProgress(
-        2.12345, 40, None, 3, 16.12345, 0.1234567894, 1.5, 3.12345, 2, 8, 120.5, 17,
-        operations={int(READ): OperationProgress(37, 3, 15.12345, None, 0.1234567894)},
-        errors_by_cause={250: 1, int(ErrorKind.TLS): 2}, errors_by_status={503: 3, 404: 1},
-        bytes_rate=1e6 + 0.12345, response_p50_s=0.2345678914, response_p99_s=2.0,
-        workers_seen=[WorkerProgress(name, name, 4, 1, None) for name in ("running", "gone")],
-    )  # fmt: skip
-    found = state_map(LiveState(progress=progress, over=over, time_s=1.23456))
-    assert found.pop("remaining_s") == (None if over else 3.123450)
-    assert found == {
-        "run": None, "run_name": None, "time_s": 1.235, "phase": "containers", "over": over,
-        "elapsed_s": 2.123, "done": 40,
-        "total": None, "errors": 3, "operations_per_s": 16.123, "due_per_s": 120.5,
-        "bytes_per_s": 1_000_000.123, "p50_s": 0.123456789, "p99_s": 1.5,
-        "response_p50_s": 0.234567891, "response_p99_s": 2.0, "workers": 2, "users": 8, "late": 17,
-        "rate_missed": False,
-        "operations": {"READ": {
-            "count": 37, "errors": 3, "operations_per_s": 15.123, "p50_s": None,
-            "p99_s": 0.123456789,
-        }},
-        "errors_by_cause": {"tls": 2, "error 250": 1}, "errors_by_status": {"404": 1, "503": 3},
-        "workers_by_state": {"running": 1, "gone": 1},
     }  # fmt: skip
 
 

@@ -45,13 +45,6 @@ class Scene:
         self.log.on_host(self.worker, Host(7, at_ns, "boot", {"cpu_percent": 5.0}), 105 * SECOND_NS)
 
 
-def test_a_workers_second_is_written_by_the_masters_clock() -> None:
-    here = Scene()
-    here.enter()
-    here.tell(112 * SECOND_NS)
-    assert here.written == [HostRecord(3, 2.0, {"cpu_percent": 5.0}, Phase.RUN, "h", "boot")]
-
-
 def test_the_masters_own_seconds_are_written_at_ticks_and_at_the_end() -> None:
     here = Scene()
     here.enter()
@@ -121,13 +114,3 @@ def test_the_loops_lag_counts_in_phases_only() -> None:
     here.log.late(SECOND_NS)
     assert here.live.lag.take() == (1.0, 1.0)
     assert repr(here.log) == "<HostMetricsRecorder RUN <ClockSkewTracker 0 workers>>"
-
-
-def test_without_a_sampler_only_metrics_of_workers_are_recorded() -> None:
-    written: list[Record] = []
-    log = HostMetricsRecorder(None, written.append, written.append)  # type: ignore[arg-type]
-    log.enter("run1", Phase.RUN, 0)
-    log.late(5)
-    log.tick()
-    log.leave()
-    assert written == []

@@ -82,16 +82,6 @@ def heartbeat(incarnation: int, serial: int) -> Heartbeat:
 # Joining and leaving -----------------------------------------------------------------------
 
 
-def test_a_new_incarnation_replaces_the_old_one() -> None:
-    here = Scene()
-    here.deliver(hello(7))
-    assert here.deliver(hello(8, previous=7)) == [
-        ("left", 7, "it came back under a new incarnation", False),
-        ("joined", 8),
-    ]
-    assert here.workers.departed == {}
-
-
 def test_a_worker_that_never_answered_is_dropped_with_a_hint_at_the_port() -> None:
     here = Scene()
     here.deliver(hello(7))
@@ -102,14 +92,6 @@ def test_a_worker_that_never_answered_is_dropped_with_a_hint_at_the_port() -> No
 
 
 # Local workers -----------------------------------------------------------------------------
-
-
-def test_a_worker_of_the_same_id_and_another_process_stays() -> None:
-    here = Scene()
-    here.deliver(hello(1, "local-0"))
-    here.exits(WorkerExit("local-0", 99, "it was killed by SIGKILL"))
-    assert here.wait(0.3) == []
-    assert here.names == ["local-0"]
 
 
 def test_a_local_worker_that_exited_before_it_joined_is_reported() -> None:
@@ -132,22 +114,6 @@ def test_no_worker_is_waited_for_if_none_can_join() -> None:
     assert here.workers.no_workers_left(here.now_ns)
 
 
-def test_workers_that_left_are_waited_for() -> None:
-    here = Scene(worker_wait_s=30)
-    assert not here.workers.no_workers_left(here.now_ns), "none was expected"
-    here.workers.expect_workers(here.now_ns)
-    here.deliver(hello(1))
-    here.wait(5)
-    assert not here.workers.no_workers_left(here.now_ns)
-    here.deliver(Bye(1, ""))
-    here.now_ns += 20 * SECOND_NS
-    here.workers.expect_workers(here.now_ns)  # the next phase: the wait goes on
-    here.now_ns += 10 * SECOND_NS
-    assert not here.workers.no_workers_left(here.now_ns)
-    here.now_ns += 1
-    assert here.workers.no_workers_left(here.now_ns)
-
-
 # The control state -------------------------------------------------------------------------
 
 
@@ -165,60 +131,6 @@ def test_a_control_state_is_due_once_a_second() -> None:
 def test_a_short_worker_timeout_has_eight_control_states() -> None:
     here = Scene(timeout_s=0.8)
     assert all(here.workers.control_state(here.now_ns + n * SECOND_NS // 10) for n in range(8))
-
-
-def due_ms(here: Scene, milliseconds: int) -> list[int]:
-    """When control states are due in the time to come."""
-    found = []
-    for ms in range(milliseconds):
-        if here.workers.control_state(here.now_ns):
-            found.append(ms)
-        here.now_ns += SECOND_NS // 1000
-    return found
-
-
-def test_control_states_are_frequent_until_a_new_worker_has_answered_one() -> None:
-    here = Scene()
-    here.deliver(hello(1))
-    assert due_ms(here, 100) == [0, 5, 10, 20, 40, 80]
-    here.workers.heartbeat(heartbeat(1, here.state().serial), here.now_ns, here.now_ns)
-    due_ms(here, 200)
-    assert len(due_ms(here, 1000)) == 1
-
-
-def test_a_worker_that_never_answers_costs_no_more_than_others() -> None:
-    here = Scene()
-    here.deliver(hello(1))
-    due_ms(here, 5000)
-    assert len(due_ms(here, 4000)) == 4
-
-
-def test_a_control_state_has_what_was_set() -> None:
-    here = Scene(operation_timeout_s=7.0)
-    here.deliver(hello(7))
-    here.workers.allocate_users(3)
-    here.workers.enter(Phase.RUN, (1.0, 2.0))
-    here.workers.start_ns = 5
-    here.workers.ending = here.workers.stopping = True
-    state = here.state()
-    assert (state.master, state.run, state.phase, state.start_ns) == (9, "run1", Phase.RUN, 5)
-    assert state.workers == {7: (3, None)}
-    assert state.settings["credentials"][0]["payload"] == {"token": "old"}
-    assert (state.timeout_s, state.pipe, state.operation_timeout_s) == (10.0, 3, 7.0)
-    assert (state.think_min_s, state.think_max_s) == (1.0, 2.0)
-    assert (state.ending, state.stopping, state.quit) == (True, True, False)
-    here.workers.enter(Phase.POPULATE)
-    assert (here.state().operation_timeout_s, here.state().think_max_s) == (0.0, 0.0)
-
-
-def test_between_phases_it_has_neither_settings_nor_flags() -> None:
-    here = Scene()
-    here.workers.enter(Phase.RUN)
-    here.workers.ending = here.workers.stopping = True
-    here.workers.enter(Phase.IDLE)
-    state = here.state()
-    assert (state.run, state.phase, state.settings) == ("", Phase.IDLE, {})
-    assert (state.ending, state.stopping) == (False, False)
 
 
 # Credentials -------------------------------------------------------------------------------
@@ -249,14 +161,6 @@ def test_a_failed_renewal_is_reported_once_and_gives_a_new_serial() -> None:
         here.workers.renewed("wrong password", 0)
         assert here.workers.settings.credentials == (with_token("old", serial),)
         assert here.workers.warnings == ["The token could not be renewed: wrong password"]
-
-
-@pytest.mark.parametrize("phase", Phase)
-def test_its_repr_has_no_secret(phase: Phase) -> None:
-    here = Scene()
-    here.workers.enter(phase)
-    assert "old" not in repr(here.workers)
-    assert phase.name in repr(here.workers)
 
 
 # The wait for workers ----------------------------------------------------------------------

@@ -17,7 +17,6 @@ import gevent
 import pytest
 import zmq
 from gevent import get_hub
-from msgspec import structs
 from msgspec.structs import replace
 
 from ssbench import __version__
@@ -33,12 +32,9 @@ from ssbench.core.messages import (
     PROTOCOL,
     Ack,
     Bye,
-    Expired,
-    Heartbeat,
     Jobs,
     NetworkCheck,
     Results,
-    encode,
     pack,
     unpack,
 )
@@ -55,7 +51,6 @@ from ssbench.core.records import (
     WorkerRecord,
 )
 from ssbench.core.settings import Credentials, StorageSettings
-from ssbench.core.workload.pacing import DueTimes
 from ssbench.master import renewal as renewal_module
 from ssbench.master.master import Master
 from ssbench.master.phase_machine import PhaseOutcome, PhasePlan
@@ -259,56 +254,6 @@ def test_two_workers_do_a_phase() -> None:
         assert "Master IDLE" in repr(here.master)
 
 
-def test_phases_follow_each_other_with_new_numbers() -> None:
-    with scene() as here:
-        here.thread_worker()
-        here.master.wait_for_workers(4, 1)
-        for phase in (Phase.POPULATE, Phase.RUN, Phase.CLEANUP):
-            ledger = Ledger(40)
-            outcome = here.master.run_phase(PhasePlan(phase, ledger, 4))
-            assert (outcome.ended, outcome.counts.done) == ("complete", 40)
-        assert sorted(here.recorder.numbers) == [*range(1, 121)]
-        assert here.master.rejected == 0
-
-
-def test_the_mark_of_a_stage_is_recorded_before_its_jobs_are_sent() -> None:
-    with scene() as here:
-        here.thread_worker(concurrency=4)
-        marks: list[int] = []
-        send = here.transport.send_jobs
-
-        def note_marks(message: bytes) -> bool:
-            marks.append(len(here.told(MarkRecord)))
-            return send(message)
-
-        here.transport.send_jobs = note_marks  # type: ignore[method-assign]
-        assert here.run(Ledger(50), users=4).counts.done == 50
-        assert marks[0] == 1
-
-
-def test_another_run_goes_on_with_the_same_workers() -> None:
-    with scene() as here, zmq.Context() as context, context.socket(zmq.PUSH) as rejected:
-        here.thread_worker("a")
-        assert here.run(Ledger(20)).counts.done == 20
-        asked: list[int] = []
-        here.master.keep_workers(lambda: asked.append(1) or len(asked) > 3)
-        second = Recorder()
-        here.master.workers_lost = ["b"]
-        rejected.connect(f"tcp://127.0.0.1:{here.transport.ports.results}")
-        rejected.send(b"rubbish")
-        here.master.keep_workers(lambda: here.master.rejected == 1)
-        credentials = here.master.settings.credentials
-        here.begin_run("run2", second, container_base="other")
-        assert here.master.settings.container_base == "other"
-        assert here.master.settings.credentials == credentials
-        assert (here.master.workers_lost, here.master.rejected) == ([], 0)
-        assert here.master.settings.run_id == "run2"
-        assert here.run(Ledger(30)).counts.done == 30
-        assert [type(record) for record in second.records[:2]] == [WorkerRecord, PhaseRecord]
-        assert second.records[0] == here.told(WorkerRecord)[0]
-        assert second.batches > 0
-
-
 def test_a_run_with_a_profile_records_it_for_each_process_that_is_left() -> None:
     with scene(QUICK, profile=True) as here:
         dying, _ = here.process_worker("dying"), here.process_worker("living")
@@ -369,40 +314,6 @@ def test_only_the_run_phase_is_profiled() -> None:
         assert here.told(ProfileRecord) == []
 
 
-def test_a_phase_without_jobs() -> None:
-    with scene() as here:
-        here.thread_worker()
-        assert here.run(Ledger(0)).ended == "complete"
-
-
-def test_failures_are_counted_and_end_nothing_without_a_limit() -> None:
-    def broken(settings: StorageSettings) -> Any:
-        storage = NoopStorage(settings)
-
-        def act(job: Job, deadline_ns: int) -> Timing:
-            raise StorageError(ErrorKind.TLS, "no")
-
-        storage.actions = dict.fromkeys(OPERATIONS, act)
-        return storage
-
-    with scene() as here:
-        here.thread_worker(open_driver=broken)
-        outcome = here.run(Ledger(50))
-        assert (outcome.ended, outcome.counts.failed, outcome.counts.done) == ("complete", 50, 0)
-
-    for most, words in ((1, "an operation failed: no"), (7, "7 operations in a row failed: no")):
-        with scene(structs.replace(PATIENT, max_consecutive_errors=most)) as here:
-            here.thread_worker(open_driver=broken)
-            outcome = here.run(Ledger(10**9))
-            assert (outcome.ended, outcome.reason) == (
-                "failed",
-                f"stopped at the error limit: {words}",
-            )
-            assert outcome.counts.failed >= most
-            counts = outcome.counts
-            assert counts.sent - counts.withdrawn == counts.failed
-
-
 # Who comes --------------------------------------------------------------------------------
 
 
@@ -452,16 +363,6 @@ def test_kill_workers_names_the_workers_that_exited() -> None:
         here.thread_worker("b")
         ended, left = here.master.kill_workers(5.0)
         assert sorted(name.split()[0] for name in ended) == ["a", "b"]
-        assert left == []
-
-
-def test_kill_workers_waits_for_the_first_worker_of_a_busy_host() -> None:
-    with scene() as here:
-        late = threading.Timer(3.0, here.thread_worker, ("late",))
-        late.start()
-        ended, left = here.master.kill_workers(30.0)
-        late.join()
-        assert [name.split()[0] for name in ended] == ["late"]
         assert left == []
 
 
@@ -555,36 +456,6 @@ def test_a_stat_file_that_cannot_be_written_ends_the_run(kind: type[Record]) -> 
         assert adds_up(outcome)
         assert here.master.recorder.error is here.recorder.fault
         assert here.observer.messages == [str(here.recorder.fault)]
-
-
-def test_a_worker_that_ends_between_two_runs_is_lost_to_the_second() -> None:
-    with scene(QUICK) as here:
-        here.thread_worker("stays")
-        process = here.process_worker("leaves")
-        here.master.wait_for_workers(8, 2)
-        process.terminate()
-        here.master.keep_workers(lambda: len(here.master.workers.present) < 2)
-        assert here.master.workers_lost == []
-        here.begin_run("again", here.recorder)
-        (lost,) = here.master.workers_lost
-        assert lost.startswith("leaves (")
-        here.begin_run("and again", here.recorder)
-        assert here.master.workers_lost == []
-
-
-def test_workers_may_leave_before_the_run_and_after_it() -> None:
-    with scene(QUICK) as here:
-        process = here.process_worker("early")
-        here.master.keep_workers(lambda: bool(here.master.workers.present))
-        process.terminate()
-        here.master.keep_workers(lambda: not here.master.workers.present)
-        process = here.process_worker("late")
-        here.master.wait_for_workers(4, 1)
-        here.master.release_workers()
-        process.terminate()
-        here.master.keep_workers(lambda: not here.master.workers.present)
-        here.begin_run("again", here.recorder)
-        assert here.master.workers_lost == []
 
 
 # The token --------------------------------------------------------------------------------
@@ -705,11 +576,6 @@ def with_impossible_results(scripted: ScriptedWorker, batch: Jobs, jobs: list[Jo
     honest(scripted, batch, jobs)
 
 
-def with_impossible_results_alone(scripted: ScriptedWorker, batch: Jobs, jobs: list[Job]) -> None:
-    data = pack(pack_results([row(job)._replace(size_class=-1) for job in jobs]))
-    scripted.transport.send(Results(scripted.incarnation, RUN, batch.phase, [batch.batch], data))
-
-
 @pytest.mark.parametrize(
     "script", [honest, twice, forged, malformed, of_another_run, on_the_wrong_port,
                with_odd_columns, with_impossible_results]
@@ -722,73 +588,6 @@ def test_false_messages_are_rejected_and_each_job_counts_once(script: Any) -> No
         assert adds_up(outcome)
         refused = here.master.rejected
         assert bool(refused) == (script is not honest)
-
-
-def test_jobs_whose_results_were_rejected_are_lost_and_the_run_ends() -> None:
-    with scene(Limits(worker_timeout_s=1, worker_wait_s=20)) as here:
-        here.scripted(with_impossible_results_alone)
-        outcome = here.run(Ledger(8), users=4)
-        assert (outcome.ended, outcome.counts.done, outcome.counts.lost) == ("complete", 0, 8)
-        assert adds_up(outcome)
-        assert here.master.rejected
-        assert here.recorder.batches == 0
-
-
-def unknown_heartbeat(heartbeat: Heartbeat) -> Heartbeat:
-    extreme = (1 << 62) - 1
-    return heartbeat._replace(worker_ns=-extreme, hold_ns=extreme)
-
-
-def test_odd_heartbeats_do_no_harm() -> None:
-    with scene() as here:
-        here.scripted(honest, heartbeats=unknown_heartbeat)
-        outcome = here.run(Ledger(40), users=4)
-        assert (outcome.ended, outcome.counts.done) == ("complete", 40)
-
-
-def test_foreign_messages_on_the_results_port_are_counted() -> None:
-    with scene() as here, zmq.Context() as context, context.socket(zmq.PUSH) as rejected:
-        rejected.connect(f"tcp://127.0.0.1:{here.transport.ports.results}")
-        for data in (b"rubbish", encode(Bye(7, "")), encode(Expired(7, 0))):
-            rejected.send(data)
-        here.thread_worker()
-        outcome = here.run(Ledger(10))
-        assert outcome.counts.done == 10
-        assert here.transport.rejected == 1
-
-
-def test_a_worker_that_receives_no_control_state_is_dropped_once() -> None:
-    # Long enough that a busy machine does not keep the other worker from answering.
-    with scene(Limits(worker_timeout_s=2, worker_wait_s=20)) as here:
-        here.thread_worker("hears", concurrency=4)
-        here.scripted(lambda scripted, batch, jobs: None, heartbeats=None)
-        here.master.wait_for_workers(8, 2)
-        ledger = Ledger(10**9)
-        outcome = here.master.run_phase(PhasePlan(Phase.RUN, ledger, 8, seconds=4))
-        assert outcome.ended == "complete"
-        assert here.master.workers_lost == ["scripted (host, pid 1)"]
-        lost, doubtful = here.observer.messages
-        assert f"can it reach port {here.transport.ports.control}, --zmq-control-port?" in lost
-        assert "may have run in addition to those counted" in doubtful  # it acknowledges nothing
-
-
-def test_an_open_loop_begins_when_its_first_jobs_have_arrived() -> None:
-    class Begins(DueTimes):
-        def begin(self, now_s: float, offset_ns: int) -> None:
-            ledger.begins_s = now_s
-
-    class Open(Ledger):
-        dues = Begins(iter(()), 50.0)
-
-        def take(self, first_number: int, limit: int, now_s: float, group: int = 0) -> list[Job]:
-            self.first_asked_s = min(getattr(self, "first_asked_s", now_s), now_s)
-            return super().take(first_number, limit, now_s, group)
-
-    with scene() as here:
-        here.thread_worker()
-        ledger = Open(5)
-        assert here.run(ledger).counts.done == 5
-        assert ledger.begins_s - ledger.first_asked_s > 0.05
 
 
 def test_a_worker_of_another_release_is_warned_of_once() -> None:

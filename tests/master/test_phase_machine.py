@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from ssbench.core.columns import JOB_SCHEMAS, JobLayout, pack_results
+from ssbench.core.columns import JOB_SCHEMAS, JobLayout
 from ssbench.core.live import RunProgress
-from ssbench.core.messages import Ack, Bye, Jobs, Ready, Results, Returned, decode, pack
-from ssbench.core.model import SECOND_NS, ErrorKind, Job, Phase, Stage
+from ssbench.core.messages import Ack, Bye, Jobs, Ready, Results, Returned, decode
+from ssbench.core.model import SECOND_NS, Job, Phase, Stage
 from ssbench.core.operations import READ
 from ssbench.core.records import MarkRecord
 from ssbench.core.stats.steady import SteadyStateDetector
 from ssbench.core.text import plural
 from ssbench.core.workload.pacing import START_DELAY_NS, DueTimes, uniform
 from ssbench.master.phase_machine import WAIT_S, PhaseMachine, PhaseOutcome, PhasePlan, PhaseState
-from tests.core.workload.fleet import Ledger, packed, row
+from tests.core.workload.fleet import Ledger, packed
 from tests.master import test_joining
 from tests.master.test_joining import hello
 
@@ -133,34 +133,6 @@ class Scene(test_joining.Scene):
         ]
 
 
-# The beginning -----------------------------------------------------------------------------
-
-
-def test_the_wait_for_an_unready_worker_is_bounded() -> None:
-    here = Scene()  # the store's connect_timeout_s is 10
-    here.machine.announce(here.now_ns, 0.0)
-    started_ns = here.now_ns
-    while here.machine.state is PhaseState.CONNECTING:
-        here.turn()
-    assert (here.now_ns - started_ns) / SECOND_NS == pytest.approx(15, abs=2 * WAIT_S)
-
-
-def test_an_abort_ends_the_wait_for_workers() -> None:
-    here = Scene()
-    here.machine.announce(here.now_ns, 0.0)
-    here.machine.abort("interrupted", "SIGINT")
-    here.turn()
-    assert here.machine.state is PhaseState.DRAINING
-    assert not here.machine.outbox
-
-
-def test_an_open_loop_starts_later() -> None:
-    here = Scene(0)
-    here.ledger.dues = DueTimes(iter(()), 1.0)
-    here.end()
-    assert here.marks()[0][0] == START_DELAY_NS / SECOND_NS
-
-
 # The end -----------------------------------------------------------------------------------
 
 
@@ -173,12 +145,6 @@ def test_it_ends_with_the_last_result() -> None:
     assert set(here.states) == {(False, False)}
     assert here.machine.numbers[0] == 101
     assert "PhaseMachine OVER" in repr(here.machine)
-
-
-def test_outside_of_the_run_nothing_is_marked() -> None:
-    here = Scene(0, phase=Phase.POPULATE)
-    assert here.end() == ("complete", "")
-    assert here.marks() == []
 
 
 def test_stages_follow_each_other_each_with_its_users() -> None:
@@ -205,12 +171,6 @@ def test_each_stage_is_marked_when_the_master_was_held_up_for_longer() -> None:
     assert here.marks() == [
         (0.0, "stage", 0), (1.0, "stage", 1), (1.5, "stage", 2), (2.0, "end", 2),
     ]  # fmt: skip
-
-
-def test_the_next_step_is_due_when_a_stage_ends() -> None:
-    here = Scene(10**6, Stage(0.12, 4))
-    here.end()
-    assert here.waits[:3] == pytest.approx([WAIT_S, WAIT_S, 0.02])
 
 
 class Enough(SteadyStateDetector):
@@ -266,14 +226,6 @@ def test_where_all_workers_leave_before_it_begins_it_fails_at_once_with_the_last
     assert here.outcome.seconds < 1
 
 
-def test_too_many_errors_end_a_run_with_such_a_limit() -> None:
-    here = Scene(10**6, max_consecutive_errors=3)
-    here.error = int(ErrorKind.STATUS)
-    ended, reason = here.end()
-    assert ended == "failed"
-    assert reason.startswith("stopped at the error limit: ")
-
-
 def test_an_exhausted_workload_is_the_reason() -> None:
     here = Scene(10)
     here.ledger.exhausted = "no object is left to read"
@@ -317,47 +269,7 @@ def test_results_of_another_phase_or_worker_are_rejected(changes: dict[str, Any]
     assert here.machine.receive_results(message, here.now_ns) is not None
 
 
-def impossible(jobs: list[Job]) -> bytes:
-    return pack(pack_results([row(job)._replace(size_class=-1) for job in jobs]))
-
-
-@pytest.mark.parametrize(
-    "data", [lambda jobs: b"\xc1", impossible], ids=["malformed", "impossible"]
-)
-def test_impossible_results_are_rejected_with_one_warning_per_worker(
-    data: Callable[[list[Job]], bytes],
-) -> None:
-    here = Scene(8)
-    here.works = False
-    here.begin()
-    here.turn()
-    for number, jobs in here.sent():
-        assert here.results(jobs, [number], data(jobs)) is None
-    assert here.machine.dispatcher.counts.rejected > 1
-    (warning,) = here.machine.warnings
-    assert warning.startswith("Worker w (host, pid 1) reported results that are rejected (")
-
-
 # Marks -------------------------------------------------------------------------------------
-
-
-def test_users_that_no_worker_can_run_are_marked_as_missing() -> None:
-    here = Scene(100, Stage(math.inf, 64))
-    assert here.end() == ("complete", "")
-    assert here.users()[:2] == [(0.0, "stage", 64), (0.0, "users", 4)]
-    assert here.outcome.short_of_users
-
-
-def test_the_load_ends_when_its_time_is_over_however_late_the_step_is() -> None:
-    here = Scene(10**6, Stage(0.12, 4))
-
-    def late() -> None:
-        here.now_ns += SECOND_NS // 100
-
-    here.then = late
-    assert here.end() == ("complete", "")
-    assert here.marks()[-1] == (0.12, "end", 0)
-    assert here.machine.schedule.ended_ns == here.workers.start_ns + round(0.12 * SECOND_NS)
 
 
 class Dues(Ledger):
@@ -405,19 +317,6 @@ def test_an_open_loop_by_count_ends_when_the_next_operation_would_fall_due(
 
 
 # Progress ----------------------------------------------------------------------------------
-
-
-def test_progress_has_counts_latencies_and_workers() -> None:
-    here = Scene(100, counts=True)
-    here.error = int(ErrorKind.STATUS)
-    here.end()
-    progress = here.machine.progress(here.now_ns)
-    assert (progress.done, progress.errors) == (100, 100)
-    assert (progress.workers, progress.users) == (1, 4)
-    assert progress.p50_s is not None
-    assert {number: row[:2] for number, row in progress.operations.items()} == {READ: (0, 100)}
-    assert [(each.state, each.users) for each in progress.workers_seen] == [("running", 4)]
-    assert progress.errors_by_cause == {ErrorKind.STATUS: 100}
 
 
 def test_workers_are_shown_with_their_states() -> None:

@@ -43,21 +43,6 @@ def keep_one_of_each(recorder: SafeRecorder) -> None:
     recorder.tick(1.5)
 
 
-def test_everything_goes_to_the_recorder() -> None:
-    disk, said = Disk(9), list[str]()
-    recorder = SafeRecorder(disk, said.append)
-    keep_one_of_each(recorder)
-    assert disk.kept == [MARK, (Phase.RUN, 3, b"packed"), 1.5]
-    assert (recorder.error, said) == (None, [])
-
-
-def test_without_a_recorder_nothing_is_kept() -> None:
-    said = list[str]()
-    recorder = SafeRecorder(None, said.append)
-    keep_one_of_each(recorder)
-    assert (recorder.error, said) == (None, [])
-
-
 def test_after_a_failure_nothing_more_is_written_and_one_warning_is_shown() -> None:
     for room in range(3):
         disk, said = Disk(room), list[str]()

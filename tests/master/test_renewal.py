@@ -9,7 +9,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from ssbench.core.errors import AuthError
 from ssbench.core.model import SECOND_NS
 from ssbench.core.settings import Credentials
 from ssbench.master.renewal import Renewal
@@ -46,20 +45,6 @@ def outcome_of(
     while (outcome := renewal.outcome(previous or Credentials(), now)) is None:
         assert time.monotonic() < deadline, "the renewal does not end"
     return outcome
-
-
-def test_no_renewal_without_a_request() -> None:
-    assert Tokens().renewal().outcome(Credentials(), NOW) is None
-
-
-def test_a_renewal_does_not_block_and_is_reported_once() -> None:
-    tokens = Tokens()
-    renewal = tokens.renewal()
-    renewal.begin(0)
-    assert renewal.outcome(Credentials(), NOW) is None
-    tokens.go.set()
-    assert outcome_of(renewal) == Credentials(1)
-    assert renewal.outcome(Credentials(), NOW) is None
 
 
 def test_only_one_renewal_runs_at_a_time() -> None:
@@ -120,15 +105,6 @@ def test_a_worker_that_asks_all_the_time_causes_ever_fewer_logins(
         outcome_of(renewal)
 
 
-def test_a_rejected_login_is_an_outcome() -> None:
-    tokens = Tokens()
-    tokens.go.set()
-    tokens.fault = AuthError("the user is disabled")
-    renewal = tokens.renewal()
-    renewal.begin(0)
-    assert outcome_of(renewal) == "the user is disabled"
-
-
 def test_an_unexpected_exception_is_an_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threading, "excepthook", lambda told: None)
     tokens = Tokens()
@@ -185,15 +161,6 @@ def test_a_token_that_expires_within_a_second_of_the_other_is_the_same(
     assert begun_at(renewal, tokens, 90.0) == [90.0]
     outcome_of(renewal, tokens.first, NOW + 90)
     assert begun_at(renewal, tokens, 92.0, 101.0) == begun
-
-
-def test_renewed_credentials_are_renewed_again() -> None:
-    tokens = Tokens(NOW + 200)
-    tokens.go.set()
-    renewal = tokens.renewal(NOW + 100)
-    assert begun_at(renewal, tokens, 90.0) == [90.0]
-    outcome_of(renewal, tokens.first, NOW + 100)
-    assert begun_at(renewal, tokens, 150.0, 190.0) == [190.0]
 
 
 def test_a_rejection_before_it_is_due_leaves_the_planned_renewal() -> None:

@@ -6,7 +6,6 @@ import gc
 import inspect
 import io
 import json
-import re
 import signal
 import subprocess
 import sys
@@ -115,34 +114,11 @@ def test_the_progress_of_the_command_can_be_shown(tmp_path: Path) -> None:
     assert "Benchmark run: 50" in stream.getvalue()
 
 
-def test_a_missed_threshold_is_a_reason(tmp_path: Path) -> None:
-    result = ssbench.run(SCENARIO, **settings(tmp_path, thresholds=["rate > 1000000000/s"]))
-    assert result.exit_status is ssbench.ExitStatus.THRESHOLD_MISSED
-
-
 def test_errors_are_exceptions(tmp_path: Path) -> None:
     with pytest.raises(ssbench.SsbenchError, match="no such file or canned scenario"):
         ssbench.run("no-such", **settings(tmp_path))
     with pytest.raises(ssbench.SsbenchError, match="user_count"):
         ssbench.run({**SCENARIO, "user_count": 0}, **settings(tmp_path))
-
-
-@pytest.mark.parametrize(
-    ("given", "option"),
-    [
-        ({"users": 0}, "users: 0 is below 1"),
-        ({"users": -2, "overrides": {"user_count": 3}}, "users: -2 is below 1"),
-        ({"users": None, "overrides": {"user_count": -3}}, "overrides: user_count: -3 is below 1"),
-        ({"operations": -1}, "operations: -1 is below 1"),
-        ({"seconds": -1}, "seconds: -1 is not above 0"),
-    ],
-)
-def test_settings_override_keys_of_the_scenario(
-    tmp_path: Path, given: dict[str, Any], option: str
-) -> None:
-    with pytest.raises(ssbench.SsbenchError, match=re.escape(option)) as raised:
-        ssbench.run(SCENARIO, **settings(tmp_path, **given))
-    assert raised.value.exit_status is ssbench.ExitStatus.USAGE
 
 
 def test_a_setting_that_is_none_is_not_given() -> None:
@@ -220,13 +196,6 @@ def test_paths_may_be_objects(tmp_path: Path) -> None:
         ssbench.compare(Path(step.path), tmp_path / "none")
     with pytest.raises(ssbench.SsbenchError, match="is the same run as"):
         ssbench.compare(Path(step.path), step.path)
-
-
-def test_a_stat_file_is_replaced_by_force_only(tmp_path: Path) -> None:
-    (tmp_path / "x.stat.gz").write_text("precious")
-    with pytest.raises(ssbench.SsbenchError, match="is there already"):
-        ssbench.run(SCENARIO, **settings(tmp_path, force=False))
-    assert (tmp_path / "x.stat.gz").read_text() == "precious"
 
 
 def test_a_sweep_a_search_and_a_comparison(tmp_path: Path) -> None:

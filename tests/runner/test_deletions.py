@@ -44,17 +44,6 @@ def test_a_store_without_limits_uses_defaults() -> None:
     assert (found.page, found.bulk) == (PAGE, 1)
 
 
-def test_gone_absent_and_failed_are_counted_apart() -> None:
-    store = filled()
-    store.refuse("delete_object", "b", status_error(403))
-    found = deletions(store)
-    assert found.delete_all([("c", ["a"]), ("c", ["b"]), ("c", ["zzz"])]) == 1
-    result = found.result
-    assert (result.objects, result.absent, result.failed_objects) == (1, 1, 1)
-    assert result.examples == ["c/b: the store answered 403"]
-    assert not result.ok
-
-
 def test_a_bulk_delete_is_one_request_and_failures_are_deleted_singly() -> None:
     store = filled(bulk_delete_max=10)
     store.refuse("delete_object", "b", status_error(403))

@@ -93,13 +93,6 @@ def test_what_keeps_a_place_from_being_listed_is_said() -> None:
         listed("c", {"a": 0}, range_read=1)
 
 
-def test_a_stopped_listing_is_no_error() -> None:
-    store = MemoryStore()
-    store.add("c", "a")
-    client = RetryingClient(MemoryStorage(store), stopping=lambda: True)
-    assert list_existing(client, "c", scenario(read=1), lambda text: None).names == []
-
-
 def test_names_that_are_too_long_for_a_message_are_thinned_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

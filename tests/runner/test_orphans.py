@@ -118,13 +118,6 @@ def test_cleanup_lists_containers_and_results(path: Path) -> None:
     assert left_in(store) == NEIGHBOURS
 
 
-def test_a_run_of_operations_with_keys_of_their_own_is_resumed(path: Path) -> None:
-    keys = {"operations": {"list": 1, "no_such_here": 1}, "list_limit": 9, "no_such_key": 5}
-    stat_file(path.with_name("y"), scenario={**SCENARIO, **keys})
-    assert resumed(path.with_name("y"), store := filled()).status is ExitStatus.OK
-    assert left_in(store) == NEIGHBOURS
-
-
 def test_open_uploads_are_counted_and_those_of_initial_objects_belong_to_a_time(
     path: Path,
 ) -> None:
@@ -212,11 +205,6 @@ def test_a_file_that_is_still_being_written(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="still in progress"):
             read_orphans(str(tmp_path / "x"), print)
     read_orphans(str(tmp_path / "x"), print)
-
-
-def test_a_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(StatFileError, match="can't be read"):
-        read_orphans(str(tmp_path / "none"), print)
 
 
 def _records() -> bytes:
@@ -368,21 +356,6 @@ def test_a_whole_run_is_within_the_bounds(tmp_path: Path) -> None:
 # Options ----------------------------------------------------------------------------------
 
 LOGIN = ["-A", "http://127.0.0.1:9/auth", "-U", "u", "-K", "k"]
-
-
-@pytest.mark.parametrize(
-    ("words", "why"),
-    [
-        (["--noop"], "one of the arguments -f/--filename/--scenario --resume-cleanup"),
-        (["-f", "small", "--resume-cleanup", "f"], "not allowed with"),
-    ],
-)
-def test_either_a_scenario_or_a_stat_file_is_given(
-    words: list[str], why: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        main(["run-scenario", *words, *LOGIN])
-    assert why in capsys.readouterr().err
 
 
 def test_the_file_is_read_before_the_confirmation(capsys: pytest.CaptureFixture[str]) -> None:

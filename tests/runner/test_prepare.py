@@ -10,7 +10,7 @@ from typing import Any
 import gevent
 import pytest
 
-from ssbench.core.errors import SsbenchError, StatFileError, StorageError
+from ssbench.core.errors import SsbenchError, StorageError
 from ssbench.core.model import ErrorKind
 from ssbench.core.naming import container_name, naming_of
 from ssbench.core.scenario.scenario import Scenario
@@ -314,15 +314,6 @@ def test_an_unmarked_container_with_objects_is_rejected_without_the_option() -> 
     assert not store.containers[NAMES[1]].marker, "using it makes it no more ours than it was"
 
 
-def test_a_container_filled_by_ssbench_is_reused() -> None:
-    store = MemoryStore()
-    make_containers(client(storage_of(store), 10), NAMES)
-    store.add(NAMES[1], "tiny_000001")
-    store.containers[NAMES[1]].marker = True
-    make_containers(client(storage_of(store), 10), NAMES)
-    assert list(store.containers[NAMES[1]].objects) == ["tiny_000001"]
-
-
 @pytest.mark.parametrize(
     ("status", "word"), [(403, "may not make containers"), (400, "400"), (503, "503")]
 )
@@ -354,27 +345,6 @@ def test_a_change_is_announced_before_it_is_sent() -> None:
     assert said == [0, 1]
     make_containers(client(storage_of(store), 1), NAMES[:2], changing=lambda: said.append(-1))
     assert said == [0, 1], "they are there, so nothing is changed"
-
-
-def test_a_foreign_container_announces_no_change() -> None:
-    store = MemoryStore()
-    store.add(NAMES[0], "precious")
-    said: list[bool] = []
-    with pytest.raises(SsbenchError, match="nothing says that ssbench made it"):
-        make_containers(
-            client(storage_of(store), 10), NAMES[:1], changing=lambda: said.append(True)
-        )
-    assert said == []
-
-
-def test_an_exception_of_the_announcement_prevents_the_change() -> None:
-    def refuse() -> None:
-        raise StatFileError("x.stat.gz: can't be written")
-
-    store = MemoryStore()
-    with pytest.raises(StatFileError):
-        make_containers(client(storage_of(store), 10), NAMES, changing=refuse)
-    assert not store.containers
 
 
 def test_changes_are_announced_in_this_thread_also_where_a_driver_blocks() -> None:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ssbench import report
 from ssbench.core.columns import RESULT_SCHEMAS
-from ssbench.core.errors import ExitStatus, StatFileError, UsageError, gravest
+from ssbench.core.errors import ExitStatus, StatFileError, UsageError
 from ssbench.core.model import RESULT_NUMBERS, SECOND_NS, Phase, Result
 from ssbench.core.records import MarkRecord, PhaseRecord
 from ssbench.core.scenario.scenario import Scenario
@@ -29,21 +29,6 @@ from ssbench.statfile.format import BlockBuilder
 from tests.core.stats.test_merge import lasting
 from tests.report import runs
 from tests.statfile.samples import FOOTER, HEADER, WORKER, packed, result, write_run
-
-OLD = sorted((Path(__file__).parents[1] / "golden" / "ssbench-0.3.9").glob("*.stat*"))
-
-
-def test_invalid_stat_files(tmp_path: Path) -> None:
-    with pytest.raises(StatFileError):
-        read_stats(str(tmp_path / "none"))
-
-
-@pytest.mark.parametrize("path", OLD, ids=lambda path: path.name)
-def test_old_files_are_read(path: Path) -> None:
-    said: list[str] = []
-    assert read_stats(str(path), said.append).total().operations
-    for line in said:
-        assert line.startswith(str(path))
 
 
 def test_a_report_says_how_many_records_of_a_newer_release_were_skipped(tmp_path: Path) -> None:
@@ -203,21 +188,6 @@ def test_all_impossible_thresholds_are_reported_together() -> None:
     first, second = str(caught.value).splitlines()
     assert first.endswith('the scenario has no size class "tny"; did you mean "tiny"?')
     assert "a closed loop has no due times" in second
-
-
-@pytest.mark.parametrize(
-    ("texts", "expected"),
-    [
-        ((), ExitStatus.OK),
-        (("errors <= 20", "p99 < 1s"), ExitStatus.OK),
-        (("errors <= 20", "errors < 20"), ExitStatus.THRESHOLD_MISSED),
-    ],
-)
-def test_a_missed_threshold_is_a_status(texts: tuple[str, ...], expected: ExitStatus) -> None:
-    assert (
-        gravest([*missed_thresholds(RunStats.of(runs.normal()), parse_thresholds(texts))])
-        is expected
-    )
 
 
 def test_a_threshold_without_data_is_missed() -> None:

@@ -217,15 +217,6 @@ def test_an_unmarked_container_is_skipped() -> None:
     assert delete(client(storage, 10), left, found).objects == 1
 
 
-def test_a_dry_run_checks_and_deletes_nothing() -> None:
-    storage = stored((0, 10), (0, 11))
-    storage.store.add("b_000000", NAMING.object(0, 12))
-    left = orphans_by(row(CREATE, 13))
-    result = delete(client(storage, 10), left, find(client(storage, 10), left), dry_run=True)
-    assert (result.objects, result.foreign, result.absent) == (2, 1, 1)
-    assert storage.store.count("delete_object") == 0
-
-
 def test_without_account_listing_each_container_is_checked() -> None:
     storage = stored((0, 10))
     storage.store.refuse("list_containers", "", status_error(403))
@@ -354,11 +345,6 @@ def test_stopping_ends_resume_cleanup() -> None:
     assert store.most_in_flight == 4
 
 
-def test_ctrl_c_during_the_listing_of_containers() -> None:
-    found = find(client(stored((0, 10)), stopping=lambda: True), orphans_by())
-    assert found.listed == 0
-
-
 IN_PARTS = replace(SCENARIO, large_object=LargeObject(above=0, segment=1))
 
 
@@ -466,17 +452,6 @@ def test_what_a_replay_created_is_deleted_and_what_was_prepared_stays() -> None:
         names.object(0, prepared), names.object(0, of_another), "replay_x",
         f"{names.object(0, created)}0",
     }  # fmt: skip
-
-
-def test_objects_of_a_replay_that_are_in_no_listing_are_deleted_by_the_results() -> None:
-    names, store = HashedNaming(NAMING.containers), MemoryStore()
-    for container in names.containers:
-        store.add(container, marker=True)
-    store.add(names.container(0, 1 << 50), names.object(0, 1 << 50), run=RUN)
-    left = OrphanedReplay(SCENARIO, RUN)
-    left.add(ResultBatch.of_rows(Phase.RUN, 0, [row(CREATE, 1 << 50)]))
-    found, result = clean_up(Lagging(store), left)
-    assert (found.unlisted, result.objects) == (1, 1)
 
 
 @given(st.lists(st.integers(0, 1 << 62), min_size=1, max_size=9))

@@ -47,13 +47,6 @@ def test_the_scenarios_of_one_operation_have_no_other(name: str, profile: Profil
     assert {size.profile for size in scenario.sizes} == {profile}
 
 
-def test_delete_only_finds_an_object_for_each_of_its_operations() -> None:
-    scenario = dict(list_canned())["delete_only"]
-    (size,) = scenario.sizes
-    assert scenario.operation_count is not None
-    assert scenario.operation_count <= size.initial_files
-
-
 @pytest.mark.parametrize("name", CANNED)
 def test_each_canned_scenario_holds_its_mix(name: str) -> None:
     assert why_not_held(dict(list_canned())[name]) == ""

@@ -68,10 +68,6 @@ def test_blocks_written_in_pieces_are_read_back(pieces: list[bytes], number: int
     assert found == [Block(number, 0, data)]
 
 
-def test_intact_blocks_are_read_in_order_without_damage() -> None:
-    assert parsed(FILE) == (TEXTS, [])
-
-
 def test_every_flipped_bit_costs_its_own_block_only() -> None:
     """Whatever bit is flipped, all blocks but that one come through, and it is said.
 

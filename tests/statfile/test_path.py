@@ -203,11 +203,6 @@ def test_a_pipe_takes_a_file_that_can_be_read_at_its_end(tmp_path: Path) -> None
     assert pipe.is_fifo()
 
 
-def test_a_missing_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(StatFileError, match=r"nowhere/run: can't be written: No such file"):
-        StatFileWriter.create(tmp_path / "nowhere" / "run")
-
-
 def test_a_file_in_use_is_recognised(tmp_path: Path) -> None:
     path = tmp_path / "run"
     assert not is_being_written(path)

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from ssbench.core.columns import MAX_ROWS, RESULT_SCHEMAS
 from ssbench.core.errors import StatFileError
 from ssbench.core.model import Phase
-from ssbench.core.records import ResultBatch, RunFooter, RunHeader
+from ssbench.core.records import ResultBatch, RunFooter
 from ssbench.statfile import StatFileWriter, read
 from ssbench.statfile.format import FORMAT, BlockBuilder, Source, encode_record, read_blocks
 from tests.fakes.mutations import fuzz
@@ -59,10 +59,6 @@ def read_or_refuse(data: bytes) -> tuple[list[object], list[str], bool] | None:
         refused = str(error)
     assert "\n" not in refused
     return None
-
-
-def test_a_whole_file_is_complete(run_bytes: bytes) -> None:
-    assert read_bytes(run_bytes) == (RECORDS, [], True)
 
 
 def test_a_file_cut_off_anywhere_gives_the_blocks_before(run_bytes: bytes) -> None:
@@ -164,18 +160,6 @@ def test_a_file_of_a_later_version_is_reported_as_such(run_bytes: bytes) -> None
         read(io.BytesIO(resealed(run_bytes, 16, bytes([FORMAT + 1]))))
 
 
-def test_unknown_records_are_counted(tmp_path: Path) -> None:
-    path = tmp_path / "run"
-    write_run(path, [HEADER])
-    builder = BlockBuilder()
-    builder.add(b"\x92\x63\x80")  # [99, {}]
-    path.write_bytes(path.read_bytes() + builder.finish(2))
-    with read(path) as run:
-        assert list(run) == [HEADER]
-        assert run.unknown_records == 1
-        assert run.damage == [NO_FOOTER]
-
-
 def test_a_recompressed_file_is_read(run_bytes: bytes) -> None:
     again = gzip.compress(gzip.decompress(run_bytes))
     assert read_bytes(again) == (RECORDS, [], True)
@@ -219,24 +203,6 @@ def test_stdin_is_read_and_left_open(run_bytes: bytes, monkeypatch: pytest.Monke
     with read("-") as run:
         assert list(run) == RECORDS
     assert not stdin.closed
-
-
-def test_the_repr_shows_the_state(tmp_path: Path) -> None:
-    path = tmp_path / "run"
-    write_run(path)
-    with read(path) as run:
-        list(run)
-        assert repr(run) == f"<StatFileReader {path} complete>"
-
-
-def test_a_file_of_0_3_9_is_recognised(tmp_path: Path) -> None:
-    write_old(tmp_path / "old", [old_result()])
-    with read(tmp_path / "old") as run:
-        header = next(iter(run))
-        assert isinstance(header, RunHeader)
-        assert "load" in header.unrecorded
-        list(run)
-        assert run.complete
 
 
 def test_a_file_of_0_3_9_cut_off_anywhere_is_incomplete() -> None:

@@ -26,7 +26,6 @@ from tests.statfile.samples import (
     HEADER,
     HOST,
     PHASE,
-    RECORDS,
     batch,
     busy_rows,
     packed,
@@ -97,17 +96,6 @@ def test_a_full_disk_at_the_release_is_reported(
     assert not path.exists()
 
 
-def test_packed_results_come_back_as_rows(path: Path) -> None:
-    rows = busy_rows(100)
-    with StatFileWriter.create(path) as writer:
-        writer.write(HEADER)
-        writer.append_results(Phase.RUN, 0, RESULT_SCHEMAS[0], packed(rows))
-        writer.write(FOOTER)
-    with read(path) as run:
-        assert list(run) == [HEADER, batch(rows), FOOTER]
-        assert run.complete
-
-
 def test_zcat_and_pythons_gzip_read_the_file(path: Path) -> None:
     write_run(path)
     by_python = gzip.decompress(path.read_bytes())
@@ -116,15 +104,6 @@ def test_zcat_and_pythons_gzip_read_the_file(path: Path) -> None:
     # The header stands twice, on purpose, and the schema in each block with results.
     codes = [item[0] for item in msgpack.Unpacker(BytesIO(by_zcat))]
     assert codes == [0, 0, 1, 2, 8, 9, 4, 8, 9, 10, 5]
-
-
-def test_the_header_is_on_disk_at_once(path: Path) -> None:
-    writer = StatFileWriter.create(path)
-    writer.write(HEADER)
-    with read(path) as run:
-        assert list(run) == [HEADER]
-        assert not run.complete
-    writer.close()
 
 
 def test_a_block_is_written_once_a_second(path: Path) -> None:
@@ -259,10 +238,3 @@ def test_a_killed_run_leaves_the_flushed_blocks(path: Path) -> None:
 def test_a_batch_beyond_the_readers_limits_is_rejected(path: Path) -> None:
     with StatFileWriter.create(path) as writer, pytest.raises(StatFileError, match="batch"):
         writer.append_results(Phase.RUN, 0, RESULT_SCHEMAS[0], bytes(17 << 20))
-
-
-def test_the_repr_shows_the_position(path: Path) -> None:
-    with StatFileWriter.create(path) as writer:
-        for record in RECORDS:
-            writer.write(record)
-        assert repr(writer) == f"<StatFileWriter {path} open, 3 blocks>"

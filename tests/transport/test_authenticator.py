@@ -18,10 +18,9 @@ from ssbench.transport import authenticator
 from ssbench.transport.authenticator import ZapAuthenticator
 from ssbench.transport.key import CurveKey
 from ssbench.transport.master_transport import MasterTransport
-from ssbench.transport.sockets import Ports
 from ssbench.transport.worker_transport import Control, WorkerTransport
 from tests.fakes.control_states import IDLE
-from tests.fakes.hostile_peers import OTHER_TOOLS, call, greeting, subscriptions
+from tests.fakes.hostile_peers import call, greeting, subscriptions
 from tests.transport.ends import ANY, PATIENCE_S, all_channels, until, worker_of
 
 #: The master's socket -> the socket that a peer would connect to it.
@@ -164,16 +163,6 @@ def test_a_peer_with_another_protocol_is_logged(channel: str, data: bytes) -> No
         assert re.match(rf"Rejected a peer at {SOMEWHERE}, port {port}: ", lines[0])
 
 
-def test_workers_with_the_key_are_not_logged() -> None:
-    key = CurveKey.generate()
-    with MasterTransport("127.0.0.1", ANY, key) as master:
-        for _ in range(3):
-            with worker_of(master, key) as (transport, control):
-                assert all_channels(master, transport, control, PATIENCE_S) == (True, True, True)
-                assert transport.rejection() == ""
-        assert master.rejected_peers(last=True) == []
-
-
 def test_without_a_key_a_worker_that_has_one_is_logged() -> None:
     key = CurveKey.generate()
     with (
@@ -183,32 +172,6 @@ def test_without_a_key_a_worker_that_has_one_is_logged() -> None:
         lines: list[str] = []
         assert until(lambda: tended(transport, control) and told(master, lines), 20)
         assert lines[0].endswith((UNEXPECTED_KEY, CLOSED_EARLY))
-
-
-def test_ipv4_peers_of_a_dual_stack_socket_are_shown_as_ipv4() -> None:
-    if not os.path.exists("/proc/net/if_inet6"):
-        pytest.skip("no IPv6 here")
-    key = CurveKey.generate()
-    with MasterTransport("::", ANY, key) as master:
-        lines: list[str] = []
-        # Of this one ZeroMQ itself says the address.
-        with guest(zmq.PUSH, master.ports.results, wrong_client, key):
-            assert until(lambda: told(master, lines))
-        assert "Rejected a peer at 127.0.0.1, port" in lines[0]
-        assert "it has another key" in lines[0]
-
-
-def test_without_the_authenticator_no_peer_is_accepted() -> None:
-    key = CurveKey.generate()
-    with zmq.Context() as context, context.socket(zmq.PULL) as sock:
-        authenticator = ZapAuthenticator(context, key)
-        authenticator.lock(sock)
-        port = sock.bind_to_random_port("tcp://127.0.0.1")
-        authenticator.begin([port])
-        authenticator.close()
-        with guest(zmq.PUSH, port, lambda s, k: curve(s, k, k), key) as friend:
-            friend.sock.send(b"x")
-            assert not sock.poll(int(GRACE_S * 1000))
 
 
 @pytest.mark.timeout(30)
@@ -221,17 +184,6 @@ def test_hundreds_of_rejected_peers_do_not_block_workers() -> None:
         with worker_of(master, key) as (transport, control):
             assert all_channels(master, transport, control, PATIENCE_S) == (True, True, True)
         assert len(master.rejected_peers(last=True)) <= 1
-
-
-@pytest.mark.timeout(30)
-def test_closing_with_pending_peers_is_quick() -> None:
-    key = CurveKey.generate()
-    for _ in range(20):
-        with MasterTransport("127.0.0.1", ANY, key) as master:
-            with guest(zmq.PUSH, master.ports.results, no_lock, key):
-                pass
-            with guest(zmq.PULL, master.ports.work, wrong_client, key):
-                pass
 
 
 # A worker that isn't let in ---------------------------------------------------------------
@@ -304,35 +256,6 @@ def test_a_worker_retries_and_can_join_the_next_master(first: CurveKey | None) -
             assert all_channels(second, transport, control, PATIENCE_S) == (True, True, True)
         with MasterTransport("127.0.0.1", ports, CurveKey.generate()):
             assert refusal_of(transport), "one that had joined logs the next rejection"
-
-
-def test_an_absent_master_does_not_count_as_rejection() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    transport = WorkerTransport("127.0.0.1", Ports(port, port, port), CurveKey.generate())
-    try:
-        time.sleep(GRACE_S)
-        assert transport.rejection() == ""
-    finally:
-        transport.close()
-
-
-@pytest.mark.parametrize("said", OTHER_TOOLS.values(), ids=OTHER_TOOLS)
-def test_peers_of_other_protocols_get_no_job_without_a_key(said: bytes) -> None:
-    """Left to itself, ZeroMQ takes what doesn't begin as its own for a peer of its version 1."""
-    with MasterTransport("127.0.0.1", ANY, None) as master:
-        socks = [call(port, said) for port in (master.ports.work, master.ports.results)]
-        try:
-            assert not until(lambda: master.send_jobs(b"a job"), GRACE_S)
-            assert list(master.receive(0, {})) == []
-            assert master.rejected == 0
-            with worker_of(master) as (transport, _):
-                transport.open_work(2)
-                assert until(lambda: master.send_jobs(b"a job"))
-                assert until(lambda: transport.receive() == b"a job")
-        finally:
-            for sock in socks:
-                sock.close()
 
 
 def megabytes() -> float:

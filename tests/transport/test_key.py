@@ -15,14 +15,6 @@ from ssbench.core.errors import ExitStatus, UsageError
 from ssbench.transport.key import CurveKey, HostKey, channel_key
 
 
-def test_a_written_key_is_read_back(tmp_path: Path) -> None:
-    path = str(tmp_path / "key")
-    key = CurveKey.generate()
-    key.save(path)
-    assert CurveKey.load(path) == key
-    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
-
-
 def test_an_existing_key_file_is_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "key"
     path.write_text("precious")
@@ -187,13 +179,6 @@ def test_without_a_home_of_our_own_there_is_no_key(
 ) -> None:
     monkeypatch.setenv("HOME", home)
     assert channel_key(None, None, silent) is None
-
-
-def test_an_impossible_file_name_is_rejected() -> None:
-    with pytest.raises(UsageError, match="can't be read: no file can have such a name"):
-        CurveKey.load("a\0b")
-    with pytest.raises(UsageError, match="can't be written: no file can have such a name"):
-        CurveKey.generate().save("a\0b")
 
 
 def test_only_the_beginning_of_an_endless_file_is_read(tmp_path: Path) -> None:

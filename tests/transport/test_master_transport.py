@@ -11,31 +11,12 @@ import zmq
 
 from ssbench.core.dispatch.dispatcher import CLOSED_NS
 from ssbench.core.errors import ExitStatus
-from ssbench.core.messages import SECRET_BYTES, Ack, Bye, Expired, Hello, Message, encode
+from ssbench.core.messages import SECRET_BYTES, Ack, Bye, Hello, Message, encode
 from ssbench.core.model import SECOND_NS
 from ssbench.transport.key import CurveKey
-from ssbench.transport.master_transport import RECEIVED_AT_ONCE, MasterTransport, pipe_length
+from ssbench.transport.master_transport import MasterTransport, pipe_length
 from ssbench.transport.sockets import Ports, TransportError
 from tests.transport.ends import ANY, until, worker_of
-
-
-def test_malformed_messages_are_rejected_and_counted(caplog: pytest.LogCaptureFixture) -> None:
-    with MasterTransport("127.0.0.1", ANY, None) as master, zmq.Context() as context:
-        with context.socket(zmq.PUSH) as rejected:
-            rejected.connect(f"tcp://127.0.0.1:{master.ports.results}")
-            for data in (b"rubbish", b"\xc1", encode(Bye(1, "x"))[:-1]):
-                rejected.send(data)
-            rejected.send(encode(Bye(1, "x")))
-            received: list[Message] = []
-            assert until(lambda: bool(received.extend(master.receive(0.05, {})) or received))
-        assert received == [Bye(1, "x")]
-        assert master.rejected == 3
-        assert "Rejected a message on the results port" in caplog.text
-
-
-def test_without_workers_no_job_is_taken() -> None:
-    with MasterTransport("127.0.0.1", ANY, None) as master:
-        assert not master.send_jobs(b"x")
 
 
 def test_what_is_sent_once_a_connection_has_ended_is_not_lost() -> None:
@@ -57,48 +38,7 @@ def test_high_water_marks_are_lower_for_larger_batches(jobs: int, messages: int)
     assert pipe_length(jobs) == messages
 
 
-def test_many_messages_all_arrive_without_starving_the_loop() -> None:
-    with MasterTransport("127.0.0.1", ANY, None) as master, worker_of(master) as (transport, _):
-        count = 2 * RECEIVED_AT_ONCE + 5
-        sent = 0
-        got: list[int] = []
-
-        def all_came() -> bool:
-            nonlocal sent
-            while sent < count and transport.send(Expired(1, sent)):
-                sent += 1
-            some = [m.token_serial for m in master.receive(0.02, {}) if isinstance(m, Expired)]
-            assert len(some) <= RECEIVED_AT_ONCE
-            got.extend(some)
-            return len(got) == count
-
-        assert until(all_came)
-        assert got == list(range(count))
-
-
-def test_waiting_for_messages_is_bounded() -> None:
-    with MasterTransport("127.0.0.1", ANY, None) as master:
-        for timeout_s in (-5, 0, 0.05):  # pytest-timeout ends a wait without bound
-            assert list(master.receive(timeout_s, {})) == []
-
-
 # Addresses --------------------------------------------------------------------------------
-
-
-def test_closing_the_master_frees_its_ports() -> None:
-    with MasterTransport("127.0.0.1", ANY, CurveKey.generate()) as first:
-        ports = first.ports
-    with MasterTransport("127.0.0.1", ports, None) as second:
-        assert second.ports == ports
-
-
-def test_bind_addresses_of_a_master() -> None:
-    with MasterTransport(None, ANY, None) as master:
-        assert master.ip == "127.0.0.1"
-    with MasterTransport(None, ANY, CurveKey.generate()) as master:
-        assert master.ip == "0.0.0.0"
-    with MasterTransport("127.0.0.2", ANY, CurveKey.generate()) as master:
-        assert master.ip == "127.0.0.2"
 
 
 def test_a_port_in_use_is_reported_with_its_options() -> None:

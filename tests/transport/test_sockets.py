@@ -19,7 +19,6 @@ from ssbench.transport.sockets import (
     HAS_BATCH,
     TransportError,
     batch_scheduling,
-    endpoint,
     make_socket,
     resolve,
 )
@@ -29,17 +28,6 @@ from tests.transport.ends import ANY, PATIENCE_S, all_channels, until, worker_of
 GRACE_S = 0.4
 
 has_batch = pytest.mark.skipif(not HAS_BATCH, reason="only Linux has batch threads")
-
-
-@pytest.mark.parametrize("with_key", [False, True], ids=["plain", "encrypted"])
-def test_all_channels_carry_messages(with_key: bool) -> None:
-    key = CurveKey.generate() if with_key else None
-    with (
-        MasterTransport("127.0.0.1", ANY, key) as master,
-        worker_of(master, key) as (transport, control),
-    ):
-        assert all_channels(master, transport, control, PATIENCE_S) == (True, True, True)
-        assert master.rejected == 0
 
 
 def zeromqs_threads() -> Iterator[int]:
@@ -106,23 +94,6 @@ def test_names_with_both_kinds_of_address_give_ipv4(monkeypatch: pytest.MonkeyPa
     assert resolve("six.example") == "2001:db8::1"
 
 
-def test_addresses_are_not_resolved() -> None:
-    assert resolve("127.0.0.1") == "127.0.0.1"
-    assert resolve("::") == "::"
-
-
-@pytest.mark.parametrize(
-    ("ip", "port", "place"),
-    [
-        ("192.0.2.7", 13579, "tcp://192.0.2.7:13579"),
-        ("127.0.0.1", "*", "tcp://127.0.0.1:*"),
-        ("2001:db8::1", 13580, "tcp://[2001:db8::1]:13580"),
-    ],
-)
-def test_endpoints(ip: str, port: int | str, place: str) -> None:
-    assert endpoint(ip, port) == place
-
-
 # Batch scheduling --------------------------------------------------------------------------
 
 
@@ -133,13 +104,6 @@ def policies() -> tuple[int, int]:
     thread.start()
     thread.join()
     return os.sched_getscheduler(0), found[0]
-
-
-@has_batch
-def test_threads_started_inside_use_the_batch_policy() -> None:
-    with batch_scheduling():
-        assert policies() == (os.SCHED_BATCH, os.SCHED_BATCH)
-    assert policies() == (os.SCHED_OTHER, os.SCHED_OTHER)
 
 
 @has_batch

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import resource
 import socket
-import time
 from contextlib import closing
-from itertools import count
 
 import pytest
 
-from ssbench.core.messages import Bye, Jobs, encode
+from ssbench.core.messages import Bye
 from ssbench.transport.master_transport import MasterTransport
 from ssbench.transport.sockets import Ports, TransportError
 from ssbench.transport.worker_transport import WorkerTransport
 from tests.fakes.control_states import IDLE
-from tests.transport.ends import ANY, PATIENCE_S, until, worker_of
+from tests.transport.ends import ANY, until, worker_of
 
 
 def test_malformed_messages_on_the_control_port_are_rejected() -> None:
@@ -26,54 +24,6 @@ def test_malformed_messages_on_the_control_port_are_rejected() -> None:
         assert until(lambda: bool(master.send_control_state(IDLE) or control.receive(0.01)))
         master.send_control_state(IDLE._replace(serial=-1))
         assert control.receive(0.2) is None
-
-
-def test_the_newest_control_state_counts() -> None:
-    with (
-        MasterTransport("127.0.0.1", ANY, None) as master,
-        worker_of(master) as (_transport, control),
-    ):
-        assert until(lambda: bool(master.send_control_state(IDLE) or control.receive(0.01)))
-        serials = count(2)
-
-        def is_newest() -> bool:
-            for _ in range(4):
-                newest = IDLE._replace(serial=next(serials))
-                master.send_control_state(newest)
-            time.sleep(0.05)  # one that comes late is received with the next four
-            return control.receive(1) == newest
-
-        assert until(is_newest)
-
-
-# What is in the pipes ---------------------------------------------------------------------
-
-
-def test_a_worker_that_does_not_read_buffers_little() -> None:
-    with (
-        MasterTransport("127.0.0.1", ANY, None) as master,
-        worker_of(master) as (transport, _control),
-    ):
-        transport.open_work(master.pipe)
-        message = encode(Jobs("r", 2, 1, 0, bytes(4000)))
-        assert until(lambda: master.send_jobs(message))
-        swallowed = 1
-        while until(lambda: master.send_jobs(message), 0.05):
-            swallowed += 1
-            assert swallowed < 100
-        assert swallowed < 30
-
-
-def test_a_closed_work_socket_gives_nothing() -> None:
-    with (
-        MasterTransport("127.0.0.1", ANY, None) as master,
-        worker_of(master) as (transport, _control),
-    ):
-        assert transport.receive() is None
-        assert transport.open_work(2) == transport.open_work(2)
-        transport.close_work()
-        transport.close_work()
-        assert transport.receive() is None
 
 
 # Ends -------------------------------------------------------------------------------------
@@ -90,13 +40,6 @@ def test_a_worker_ends_without_a_master(monkeypatch: pytest.MonkeyPatch) -> None
     assert not control.send(Bye(1, ""))
     control.close()
     transport.close()  # the messages are given up at once, not after an hour
-
-
-def test_closing_sends_the_last_messages() -> None:
-    with MasterTransport("127.0.0.1", ANY, None) as master:
-        with worker_of(master) as (transport, _control):
-            assert until(lambda: transport.send(Bye(1, "last words")))
-        assert next(iter(master.receive(PATIENCE_S, {}))) == Bye(1, "last words")
 
 
 def test_a_worker_out_of_descriptors_reports_it() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import random
 from typing import Any, TypeVar
 
@@ -192,53 +191,6 @@ def test_a_worker_that_was_given_up_before_it_was_told_returns_as_another() -> N
     assert here.hello() is None
 
 
-def test_a_dropped_worker_gives_the_master_time_to_list_its_new_incarnation() -> None:
-    """Else it would take another with each control state, and none would be listed."""
-    here = Script()
-    here.control(workers={})
-    here.join()
-    here.wait(60)
-    here.control(run="", workers={})
-    again = here.hello()
-    here.wait(4)
-    here.control()
-    assert again == here.hello()
-
-
-def test_the_next_master_has_as_much_time_to_list_the_worker() -> None:
-    here = Script()
-    hello = here.hello()
-    here.control(workers={})
-    here.wait(3600, step_s=1)
-    here.control(master=2, workers={})
-    assert here.hello() == hello
-
-
-@pytest.mark.parametrize(("users", "count"), [(1, "1 user"), (2, "2 users")])
-def test_the_log_says_with_how_many_users_a_phase_begins(
-    caplog: pytest.LogCaptureFixture, users: int, count: str
-) -> None:
-    caplog.set_level(logging.INFO)
-    at_work(users)
-    assert caplog.messages[-1] == f"run of run {RUN} with {count}"
-
-
-def test_the_loop_is_woken_often_only_while_a_hello_is_due() -> None:
-    here = Script()
-    assert here.machine.pause_s < 0.01
-    here.wait(1.5)  # no master: it may come in hours
-    assert here.machine.pause_s >= 0.05
-    here.join()
-    assert here.machine.pause_s == 0.25
-    here.control(workers={})
-    assert here.machine.pause_s < 0.01
-
-
-def test_a_hello_that_was_not_sent_is_due_at_once() -> None:
-    here = Script()
-    assert here.machine.hello(here.now_ns) == here.machine.hello(here.now_ns + 1) is not None
-
-
 def test_a_refused_worker_keeps_asking_and_exits_after_a_while(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -276,47 +228,7 @@ def test_a_worker_that_the_master_rejects_does_not_ask_whether_one_is_running(
     assert caplog.messages == ["The master rejects this worker: its key is another one"]
 
 
-def test_quit_exits_once_the_master_knows_the_worker() -> None:
-    here = Script()
-    here.control(quit=True)
-    here.wait(1)
-    assert here.machine.status is None
-    here.control(workers={here.machine.incarnation: (0, None)})
-    here.wait(0.25)
-    assert here.machine.status is ExitStatus.OK
-
-
 # A phase -----------------------------------------------------------------------------------
-
-
-def test_the_masters_estimate_of_the_clock_offset_is_used_where_there_is_one() -> None:
-    here = Script()
-    here.control(workers={here.machine.incarnation: (1, None)})
-    here.control(
-        run=RUN, phase=1, start_ns=5 * SECOND, workers={here.machine.incarnation: (1, SECOND)}
-    )
-    assert here.all_of(Ready)[0].origin_ns == 6 * SECOND
-
-
-def test_without_users_the_work_socket_is_closed() -> None:
-    here = Script()
-    here.join(0)
-    assert here.acted[0] == CloseJobs()
-    assert not here.all_of(OpenJobs)
-    assert [ready.receiving for ready in here.all_of(Ready)] == [False]
-
-
-def test_users_that_go_away_while_the_store_connects_leave_the_socket_open() -> None:
-    here = Script()
-    here.connects = False
-    incarnation = here.join(4)
-    here.control(workers={incarnation: (0, None)})
-    (connect,) = here.all_of(Connect)
-    here.machine.connected(connect.phase, connect.users)
-    here.settle()
-    assert [ready.receiving for ready in here.all_of(Ready)] == [True]
-    here.arrive(1)
-    assert here.sent[-1] == Returned(incarnation, RUN, [1])
 
 
 def test_without_users_in_a_phase_jobs_are_returned_until_none_is_on_its_way() -> None:
@@ -346,23 +258,6 @@ def test_without_users_in_a_phase_jobs_are_returned_until_none_is_on_its_way() -
     here.arrive(7)
     here.work(1)
     assert here.started == [1, 2, 7]
-
-
-def test_jobs_for_later_are_returned_without_users() -> None:
-    here = at_work(2)
-    here.phase.held.add([due(1, 30), due(2, 40)])
-    here.control(workers={here.machine.incarnation: (0, None)})
-    assert sorted(here.all_of(Returned)[0].numbers) == [1, 2]
-
-
-def test_jobs_that_users_put_back_are_returned_without_users() -> None:
-    here = at_work(2)
-    here.arrive(1, 2)
-    put_back = here.start(2)
-    here.control(workers={here.machine.incarnation: (0, None)})
-    here.phase.held.add(put_back)
-    here.receive()
-    assert here.all_of(Returned)[0].numbers == [1, 2]
 
 
 def test_users_that_are_no_longer_wanted_when_connected_do_not_start() -> None:
@@ -414,29 +309,6 @@ def test_large_results_are_split_into_messages_that_the_master_takes() -> None:
     assert [number for part in parts for number in part.acked] == []
 
 
-def test_results_take_acknowledgements_along() -> None:
-    here = at_work()
-    here.arrive(1)
-    here.finish(*here.start())
-    second = here.arrive(2)
-    assert len(here.all_of(Ack)) == 1
-    assert here.all_of(Results)[0].acked == [second]
-
-
-def test_no_more_jobs_are_wanted_than_users_can_use() -> None:
-    here = at_work(2)
-    here.arrive(1, 2, 3)
-    assert here.machine.wants_jobs
-    here.arrive(4)
-    assert not here.machine.wants_jobs  # one in progress and one queued per user
-    here.start(2)
-    assert not here.machine.wants_jobs
-    here.work(1)
-    assert here.machine.wants_jobs
-    here.phase.held.quick = 6
-    assert here.machine.wants_jobs  # a quick store needs more
-
-
 def test_jobs_of_another_run_are_returned_under_its_id() -> None:
     here = at_work()
     batch = here.arrive(4, 5, run="another")
@@ -486,21 +358,6 @@ def test_at_the_end_of_a_phase_only_idle_users_keep_jobs() -> None:
     assert [returned.numbers for returned in here.all_of(Returned)] == [[3], [6]]
 
 
-def test_stopping_returns_what_was_not_started_reports_and_says_so_once() -> None:
-    here = at_work(2)
-    here.arrive(1, 2, 3, 4)
-    first, _ = here.start(2)
-    here.finish(first)
-    here.sent.clear()
-    here.control(stopping=True)
-    assert [type(message) for message in here.sent] == [Returned, Results, Ready]
-    assert here.all_of(Returned)[0].numbers == [3, 4]
-    here.control(stopping=False)  # a control state that was overtaken
-    here.arrive(5)
-    assert here.all_of(Returned)[-1].numbers == [5]
-    assert [ready.stopped for ready in here.all_of(Ready)] == [True]
-
-
 # HeldJobs ------------------------------------------------------------------------------------
 
 
@@ -516,15 +373,6 @@ def test_jobs_with_due_times_are_queued_in_their_order() -> None:
     assert [job.number for job in held.queues[0]] == [2, 4]
     held.release_due(30)
     assert [job.number for job in held.queues[0]] == [2, 4, 1, 3]
-
-
-def test_jobs_for_later_are_returned_only_when_stopping() -> None:
-    held = HeldJobs()
-    held.users = [1]
-    held.add([due(1, 30), due(2, 40)])
-    assert held.remove_unstarted(keep_for_idle=True) == []
-    assert sorted(held.remove_unstarted()) == [1, 2]
-    assert held.total == 0
 
 
 # Credentials ---------------------------------------------------------------------------------
@@ -549,24 +397,6 @@ def test_the_master_is_asked_once_a_second_until_newer_credentials_come() -> Non
     here.control(settings=settings_with(4))
     assert here.machine.credentials_renewed(began_ns, here.now_ns, here.now_ns) is True
     assert here.all_of(SetCredentials)[-1].credentials.serial == 4
-
-
-def test_credentials_that_came_since_the_attempt_began_need_no_question() -> None:
-    here = Script()
-    here.join(settings=settings_with(3))
-    assert here.machine.credentials_renewed(here.now_ns - 1, here.now_ns, here.now_ns) is True
-    assert here.all_of(Expired) == []
-
-
-@pytest.mark.parametrize(
-    "values", [{}, {"credentials": []}, {"credentials": [{"serial": "9"}]}, {"credentials": 9}]
-)
-def test_a_malformed_serial_changes_nothing(values: dict[str, Any]) -> None:
-    here = Script()
-    here.join(settings=settings_with(3))
-    here.acted.clear()
-    here.control(settings=values)
-    assert here.all_of(SetCredentials) == []
 
 
 def test_the_wait_for_credentials_ends_after_a_minute_and_with_the_phase() -> None:
@@ -606,14 +436,6 @@ def test_without_control_states_the_worker_drops_its_queue_and_joins_anew(
     assert here.started == [1, 3]
 
 
-def test_operations_that_ended_before_the_lease_are_reported() -> None:
-    here = at_work(1)
-    here.arrive(1, 2)
-    here.finish(*here.start())
-    here.wait(5.25)
-    assert [row.number for row in rows_of(here.all_of(Results)[0])] == [1]
-
-
 def test_a_delayed_control_state_does_not_extend_the_lease() -> None:
     here = at_work(1)
     first = here.machine.incarnation
@@ -623,19 +445,6 @@ def test_a_delayed_control_state_does_not_extend_the_lease() -> None:
     assert here.machine.incarnation == first
     here.wait(0.25)
     assert here.machine.incarnation != first
-
-
-def test_a_dropped_worker_starts_nothing_and_joins_anew(caplog: pytest.LogCaptureFixture) -> None:
-    here = at_work(1)
-    first = here.machine.incarnation
-    here.arrive(1, 2)
-    here.start(1)
-    here.control(workers={})
-    assert here.machine.incarnation != first
-    assert "The master has dropped this worker: dropped 2 jobs" in caplog.text
-    assert here.hello() is None  # the last one was sent just now
-    here.wait(1)
-    assert here.hello() is not None
 
 
 # The master is gone --------------------------------------------------------------------------
@@ -650,17 +459,6 @@ def test_a_lost_master_is_logged_with_what_was_dropped(caplog: pytest.LogCapture
     text = "gone (nothing received from it for 10 s): dropped 3 jobs, waiting for the next one"
     assert caplog.text.count(text) == 1
     assert here.machine.status is None
-
-
-def test_an_idle_worker_notices_the_loss_without_a_warning(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    caplog.set_level("INFO")
-    here = Script()
-    here.control(workers={here.machine.incarnation: (1, None)})
-    here.wait(11)
-    assert "gone (nothing received from it for 10 s): waiting for the next one" in caplog.text
-    assert "WARNING" not in caplog.text
 
 
 def test_another_master_replaces_the_first_without_a_warning(
@@ -697,14 +495,6 @@ def test_exit_with_a_master_that_is_lost(phase: Phase, status: ExitStatus) -> No
     here.control(phase=int(phase), run=RUN if phase else "")
     here.wait(11)
     assert here.machine.status is status
-
-
-def test_exit_with_master_waits_for_the_first_master() -> None:
-    here = Script(exit_with_master=True)
-    here.wait(60)
-    here.control()
-    here.wait(60)
-    assert here.machine.status is None
 
 
 def test_exit_with_a_master_whose_run_is_over() -> None:
@@ -800,25 +590,6 @@ def test_a_worker_that_was_told_to_exit_waits_for_jobs_only_while_some_may_come(
     assert here.machine.status is ExitStatus.OK
 
 
-def test_a_worker_exits_at_once_from_a_phase_that_ends() -> None:
-    here = at_work(1)
-    here.control(stopping=True)
-    here.machine.stop("SIGTERM")
-    here.settle()
-    assert here.acted[-1] == CloseJobs()
-    here.wait(0.02, step_s=0.02)
-    assert here.machine.status is ExitStatus.OK
-
-
-def test_a_control_state_for_another_worker_does_not_end_the_wait_of_one_that_exits() -> None:
-    here = at_work(1)
-    here.machine.stop("SIGTERM")
-    here.control(closing=True)  # with users, so from before the master knew
-    here.settle()
-    assert CloseJobs() not in here.acted
-    assert here.machine.status is None
-
-
 def test_out_of_memory_returns_jobs_and_exits() -> None:
     here = at_work(1)
     here.arrive(1, 2)
@@ -847,13 +618,6 @@ def test_an_error_that_nothing_caught_exits_at_once(error: Exception, reason: st
     here.settle()
     assert here.all_of(Bye)[0].reason == reason
     assert here.all_of(Returned)[0].numbers == [2]
-
-
-def test_its_repr_names_worker_and_phase() -> None:
-    assert repr(at_work().machine) == (
-        "<WorkerMachine w7 <Membership known to 1> <WorkerPhase RUN <HeldJobs 0 busy of 2,"
-        " 0 queued>>>"
-    )
 
 
 # Metrics, and the network --------------------------------------------------------------------

@@ -18,7 +18,6 @@ from tests.timing import PATIENCE_S
 from tests.worker import test_user_pool
 
 DOWN = StorageError(ErrorKind.RESET, "reset")
-REJECTED = StorageError(ErrorKind.UNAUTHORIZED, "401", status=401)
 
 
 class Blocking:
@@ -97,18 +96,6 @@ def team() -> Iterator[Callable[..., Team]]:
         each.user_pool.close()
 
 
-def test_as_many_operations_are_in_flight_as_there_are_users(team: Callable[..., Team]) -> None:
-    here = team(4)
-    here.driver.go_on.clear()
-    here.work(*range(1, 13))
-    assert here.held.busy == 4
-    here.until(lambda: here.driver.in_flight == 4)
-    here.driver.go_on.set()
-    assert here.results(12) == [(number, 0) for number in range(1, 13)]
-    assert (here.driver.most_in_flight, len(here.driver.threads), here.held.busy) == (4, 4, 0)
-    assert threading.get_ident() not in here.driver.threads
-
-
 def test_the_loop_goes_on_while_threads_block(team: Callable[..., Team]) -> None:
     here = team(1)
     here.driver.go_on.clear()
@@ -124,22 +111,6 @@ def test_the_loop_goes_on_while_threads_block(team: Callable[..., Team]) -> None
     assert here.rows[0].last_byte_ns >= blocked_ns
 
 
-def test_users_can_be_added_and_removed(team: Callable[..., Team]) -> None:
-    here = team(1)
-    here.driver.go_on.clear()
-    here.work(*range(1, 7))
-    here.resize(3)
-    here.until(lambda: here.driver.in_flight == 3)
-    here.driver.go_on.set()
-    here.results(6)
-    assert here.driver.most_in_flight == 3
-    here.resize(1)
-    here.driver.most_in_flight = 0
-    here.work(*range(7, 10))
-    here.results(9)
-    assert here.driver.most_in_flight == 1
-
-
 def test_failures_are_retried_as_those_of_greenlets(team: Callable[..., Team]) -> None:
     here = team(2)
     here.driver.faults = {1: [DOWN, DOWN], 2: [DOWN, DOWN, DOWN], 3: ["no timing"], 4: [KeyError()]}
@@ -148,30 +119,6 @@ def test_failures_are_retried_as_those_of_greenlets(team: Callable[..., Team]) -
     reset, defect = int(ErrorKind.RESET), int(ErrorKind.INTERNAL)
     assert found == [(1, 0), (2, reset), (3, defect), (4, defect), (5, 0)]
     assert {row.number: row.retries for row in here.rows} == {1: 2, 2: 2, 3: 0, 4: 0, 5: 0}
-
-
-def test_rejected_credentials_are_waited_for(team: Callable[..., Team]) -> None:
-    here = team(1, renew=lambda began_ns: True)
-    here.driver.faults = {1: [REJECTED]}
-    here.work(1)
-    assert here.results(1) == [(1, 0)]
-    assert [row.renewals for row in here.rows] == [1]
-
-
-def test_credentials_that_come_after_the_close_are_not_used(team: Callable[..., Team]) -> None:
-    close: list[Callable[[], None]] = []
-
-    def renew(began_ns: int) -> bool:
-        close[0]()
-        return True
-
-    here = team(1, renew=renew)
-    close.append(here.user_pool.close)
-    here.driver.faults = {1: [REJECTED]}
-    here.work(1)
-    here.until(lambda: here.user_pool.closed)
-    here.until_threads_end()
-    assert here.driver.begun == 1
 
 
 def test_users_pause_between_operations(team: Callable[..., Team]) -> None:
@@ -188,16 +135,6 @@ def test_nothing_starts_after_the_lease_or_the_close(team: Callable[..., Team]) 
     here.work(1)
     assert here.user_pool.closed
     assert here.driver.threads == set()
-
-
-def test_close_does_not_wait_and_threads_end(team: Callable[..., Team]) -> None:
-    here = team(3)
-    here.driver.go_on.clear()
-    here.work(1, 2, 3, 4)
-    here.user_pool.close()
-    here.driver.go_on.set()
-    here.until_threads_end()
-    assert here.rows == []
 
 
 def ahead(team: Callable[..., Team]) -> Team:
@@ -261,13 +198,5 @@ def test_what_waits_for_threads_is_not_begun_after_the_lease(team: Callable[...,
     here.held.lease_expires_ns = 1
     here.driver.go_on.set()
     here.until(lambda: here.user_pool.closed)
-    here.until_threads_end()
-    assert here.driver.begun == 1
-
-
-def test_what_waits_for_threads_is_not_begun_after_the_close(team: Callable[..., Team]) -> None:
-    here = ahead(team)
-    here.user_pool.close()
-    here.driver.go_on.set()
     here.until_threads_end()
     assert here.driver.begun == 1

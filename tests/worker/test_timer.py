@@ -9,7 +9,7 @@ import gevent
 import pytest
 from gevent.event import Event
 
-from ssbench.worker.user_pool import LoopTimer, Timer, TimerfdTimer, make_timer
+from ssbench.worker.user_pool import LoopTimer, Timer, TimerfdTimer
 from tests.descriptors import open_descriptors
 
 MS = 1_000_000
@@ -72,9 +72,3 @@ def test_descriptors_are_closed() -> None:
         TimerfdTimer(lambda: None).close()
     gevent.sleep(0)
     assert open_descriptors() <= before
-
-
-def test_timerfd_is_used_if_available() -> None:
-    timer = make_timer(lambda: None)
-    assert isinstance(timer, TimerfdTimer)
-    timer.close()

@@ -29,7 +29,6 @@ from ssbench.core.operations import (
     RANGE_READ,
     READ,
     RECEIVING,
-    REMOVE,
     UPDATE,
     Operation,
 )
@@ -44,7 +43,7 @@ from ssbench.worker.machine import (
     WorkerSettings,
 )
 from ssbench.worker.thread_users import ThreadUserPool
-from ssbench.worker.user_pool import FEW, FULL, MAX_RENEWALS, QUICK, Bandwidth, UserPool
+from ssbench.worker.user_pool import FEW, MAX_RENEWALS, QUICK, Bandwidth, UserPool
 from tests.fakes.control_states import IDLE
 from tests.fakes.scripted_master import rows_of
 
@@ -283,15 +282,6 @@ def test_the_row_of_a_failure_without_a_response() -> None:
     )  # fmt: skip
 
 
-def test_the_row_of_a_failure_with_a_response() -> None:
-    driver = Driver()
-    driver.always = refused(403, answered=True)
-    row = result_row(driver, READ)
-    assert (row.status, row.error, row.detail) == (403, ErrorKind.STATUS, "403")
-    assert (row.transaction_id, row.first_byte_ns) == (b"txbad", NONE_NS)
-    assert row.last_byte_ns == 1 * SECOND
-
-
 # Trying again -----------------------------------------------------------------------------
 
 
@@ -331,13 +321,6 @@ def test_a_read_of_another_length_is_a_failure(pool: type[UserPool], retried: bo
     assert row.detail == "ssbench_000003/small_000003: 26 bytes in place of 100"
 
 
-def test_a_404_is_a_success_of_remove() -> None:
-    driver = Driver()
-    driver.always = refused(404, answered=True)
-    row = result_row(driver, REMOVE)
-    assert (row.status, row.error, row.detail) == (404, 0, "")
-
-
 def test_an_operation_has_a_deadline_for_all_of_its_attempts() -> None:
     driver = Driver()
     driver.always = refused(503)
@@ -345,12 +328,6 @@ def test_an_operation_has_a_deadline_for_all_of_its_attempts() -> None:
     assert set(driver.deadlines) == {5 * SECOND + 35 * MS}
     assert row.retries == len(driver.deadlines) == 4
     assert row.last_byte_ns == 40 * MS
-
-
-def test_without_a_time_out_there_is_no_deadline() -> None:
-    driver = Driver()
-    result_row(driver)
-    assert driver.deadlines == [0]
 
 
 # The token --------------------------------------------------------------------------------
@@ -382,13 +359,6 @@ def test_a_deadline_starts_anew_with_a_renewal() -> None:
 
     result_row(driver, CREATE, timeout_s=0.5, renew=renew)
     assert driver.deadlines == [5500 * MS, 6510 * MS]
-
-
-def test_attempts_before_a_renewal_count_for_a_delete() -> None:
-    driver = Driver()
-    driver.script += [StorageError(ErrorKind.RESET, "gone"), refused(401), refused(404)]
-    row = result_row(driver, DELETE, renew=lambda began_ns: True)
-    assert (row.renewals, row.error, row.retries, len(driver.deadlines)) == (1, 0, 1, 3)
 
 
 def test_renewals_are_limited() -> None:
@@ -479,28 +449,6 @@ def test_out_of_memory_fails_the_operation_and_ends_the_worker(
     assert "defect" not in caplog.text
 
 
-def test_an_exception_in_a_later_attempt_is_a_failed_result() -> None:
-    driver = Driver()
-    driver.script.extend([refused(503), ZeroDivisionError("odd")])
-    row = result_row(driver)
-    assert (row.error, row.retries) == (ErrorKind.INTERNAL, 1)
-
-
-def test_an_unsupported_operation_is_a_failed_result() -> None:
-    driver = Driver()
-    team = Team(driver)
-    rejected = Job(7, 4711, 0, 0, 0, 0)
-    row, after = team.do(rejected, job(2))
-    assert (row.number, row.error, after.error) == (7, ErrorKind.INTERNAL, 0)
-
-
-def test_an_invalid_timing_of_a_driver_fails_that_job_only() -> None:
-    driver = Driver()
-    driver.actions = {**driver.actions, READ: lambda job, deadline_ns: None}
-    row, after = Team(driver).do(job(1, READ), job(2))
-    assert (row.error, after.error) == (ErrorKind.INTERNAL, 0)
-
-
 def test_an_invalid_timing_after_a_retry_fails_that_job_only() -> None:
     driver = Driver()
     answers = deque([refused(503), None])
@@ -535,15 +483,6 @@ def at_once(driver: Driver, team: Team) -> int:
     return busy
 
 
-def test_as_many_jobs_are_in_flight_as_there_are_users() -> None:
-    driver = Driver()
-    team = Team(driver, 7)
-    assert at_once(driver, team) == 7
-    for count in (3, 12, 1, 0 + 5):
-        team.resize(count)
-        assert at_once(driver, team) == count
-
-
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 6), st.booleans(), st.integers(0, 8)), max_size=8))
 def test_resizing_during_work(changes: list[tuple[int, bool, int]]) -> None:
@@ -568,49 +507,6 @@ def test_resizing_during_work(changes: list[tuple[int, bool, int]]) -> None:
     assert at_once(driver, team) == 4
 
 
-def test_surplus_users_end_with_their_operations() -> None:
-    driver = Driver()
-    gates = {number: gevent.event.Event() for number in range(4)}
-    driver.actions = dict.fromkeys(
-        OPERATIONS, lambda job, ns: (gates[job.number].wait() if job.number in gates else None,
-                                     driver.act(job, ns))[1]
-    )  # fmt: skip
-    team = Team(driver, 4)
-    team.add([job(n) for n in range(4)])
-    team.wait_until_busy(4)
-    team.resize(2)
-    gates[2].set()
-    team.settle(1)
-    team.resize(4)
-    for gate in gates.values():
-        gate.set()
-    team.settle(4)
-    team.resize(3)
-    assert at_once(driver, team) == 3
-
-
-def test_the_counts_of_held_jobs() -> None:
-    driver = Driver()
-    driver.gate = gevent.event.Event()
-    team = Team(driver, 2)
-    team.add([job(n) for n in range(5)])
-    assert (team.held.total, team.held.idle_users) == (5, 0)
-    team.wait_until_busy(2)
-    assert repr(team.user_pool) == "<UserPool <HeldJobs 2 busy of 2, 3 queued>>"
-    assert team.held.total == 5
-    assert team.held.remove_unstarted() == [2, 3, 4]
-    driver.gate.set()
-    team.settle(2)
-    assert (team.held.total, team.held.idle_users) == (0, 2)
-
-
-def test_jobs_are_fetched_when_the_queue_runs_out() -> None:
-    driver = Driver()
-    team = Team(driver, 4)
-    team.do(*[job(n) for n in range(8)])
-    assert team.channel.fetches == 1
-
-
 @pytest.mark.parametrize(
     ("in_a_tick", "queued"), [(0, 4), (24, 4), (25, 5), (50, 10), (160, QUICK), (999, QUICK)]
 )
@@ -623,17 +519,6 @@ def test_faster_stores_have_longer_queues(in_a_tick: int, queued: int) -> None:
     assert team.held.wants_more
     team.held.queues[0].append(job(queued))
     assert not team.held.wants_more
-
-
-def test_the_queue_follows_the_recent_rate() -> None:
-    team = Team(Driver(), 1)
-    team.do(*[job(n) for n in range(100)])
-    team.held.queues[0].extend([job(1), job(2)])
-    seen = []
-    for _ in range(3):
-        team.user_pool.tick()
-        seen.append(team.held.wants_more)
-    assert seen == [True, True, False]
 
 
 def test_results_wait_for_two_ticks_at_most() -> None:
@@ -663,19 +548,6 @@ def test_results_wait_for_two_ticks_at_most() -> None:
 # Rows out ---------------------------------------------------------------------------------
 
 
-def test_a_busy_loop_reports_full_batches() -> None:
-    driver = Driver()
-    team = Team(driver, 1)
-    team.do(*[job(n) for n in range(FULL + 10)])
-    assert team.channel.batches == [FULL, 10]
-
-
-def test_results_wait_until_the_queue_runs_out() -> None:
-    team = Team(Driver(), 4)
-    team.do(*[job(n) for n in range(12)])
-    assert team.channel.batches == [12]  # the last one took no time: it went along
-
-
 @pytest.mark.parametrize(("before", "gone"), [(FEW + 1, []), (FEW, [1])])
 def test_results_of_few_operations_do_not_wait(before: int, gone: list[int]) -> None:
     driver = Driver()
@@ -696,18 +568,6 @@ def test_results_of_few_operations_do_not_wait(before: int, gone: list[int]) -> 
     team.settle(before + 4)
 
 
-def test_ticks_fetch_jobs(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(user_pool, "FLUSH_S", 0.001)
-    team = Team(Driver(), 2)
-    before = team.channel.fetches
-    with gevent.Timeout(60):
-        while team.channel.fetches == before:
-            gevent.sleep(0.001)
-    team.user_pool.close()
-
-
 def test_results_gather_while_jobs_wait_for_their_time() -> None:
     driver = Driver()
     driver.clock = time.perf_counter_ns  # type: ignore[method-assign]
@@ -720,16 +580,6 @@ def test_results_gather_while_jobs_wait_for_their_time() -> None:
     team.user_pool.tick()
     assert len(team.rows) == 1
     team.user_pool.close()
-
-
-def test_results_are_reported_at_once_in_an_idle_loop() -> None:
-    driver = Driver()
-    team = Team(driver, 4)
-    driver.gate = gevent.event.Event()
-    team.add([job(1)])
-    team.wait_until_busy(1)
-    driver.gate.set()
-    team.settle(1)  # there are no ticks here
 
 
 def test_the_loop_sleeps_after_an_acknowledgement_took_the_results_along() -> None:
@@ -797,15 +647,6 @@ def test_a_job_starts_when_it_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [row.due_ns for row in team.rows] == sorted(dues)
     assert all(row.start_ns >= row.due_ns for row in team.rows)
     assert team.held.total == 0
-
-
-def test_users_pause_for_the_think_time() -> None:
-    driver = Driver()
-    team = Team(driver, 2, think_s=(0.02, 0.03))
-    started_s = time.monotonic()
-    team.do(*[job(number) for number in range(6)])
-    took_s = time.monotonic() - started_s
-    assert took_s >= 2 * 0.02, "three operations each, two pauses between"
 
 
 def waits(bandwidth: int, *jobs: Job, share: float = 1.0, idle_s: float = 0.0) -> list[float]:
@@ -895,13 +736,3 @@ def test_a_closed_pool_starts_nothing_more() -> None:
     assert sorted(driver.done) == [1, 2, 3]
     team.user_pool.close()
     team.user_pool.flush()
-
-
-def test_jobs_for_a_closed_pool_are_dropped() -> None:
-    driver = Driver()
-    team = Team(driver, 2)
-    gevent.sleep(0)
-    team.user_pool.close()
-    team.add([job(1)])
-    gevent.sleep(0.002)
-    assert driver.done == []

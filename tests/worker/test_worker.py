@@ -10,20 +10,16 @@ from typing import Any
 import gevent
 import pytest
 
-from ssbench.core.columns import pack_jobs
 from ssbench.core.errors import ExitStatus
 from ssbench.core.messages import (
-    Ack,
     Heartbeat,
     Hello,
     Host,
-    Jobs,
     Ready,
     Results,
     Returned,
-    encode,
 )
-from ssbench.core.model import ErrorKind, Job, Phase, Timing
+from ssbench.core.model import Job, Phase, Timing
 from ssbench.core.operations import OPERATIONS, READ
 from ssbench.core.settings import StorageSettings
 from ssbench.host.live import HostLive
@@ -136,28 +132,6 @@ def test_an_unknown_driver_ends_the_worker_with_a_reason() -> None:
 # A phase ----------------------------------------------------------------------------------
 
 
-def test_jobs_are_acknowledged_done_and_reported() -> None:
-    with at_work() as (master, incarnation):
-        batch = master.send(jobs(1, 2, 3))
-        results = master.expect(Results)
-        told = [number for message in master.all_of(Ack) for number in message.batches]
-        assert [*told, *results.acked] == [batch]
-        assert (results.incarnation, results.run, results.phase) == (incarnation, RUN, Phase.RUN)
-        rows = rows_of(results)
-        while len(rows) < 3:
-            rows += rows_of(master.expect(Results))
-        assert [row.number for row in rows] == [1, 2, 3]
-        assert all(row.status == 201 and row.error == 0 for row in rows)
-        assert all(0 <= row.start_ns < 10**10 for row in rows)
-
-
-def test_connections_are_made_before_it_is_ready() -> None:
-    gate = Gate()
-    with at_work(5, open_driver=gate.driver):
-        assert gate.connected == [5]
-    assert gate.closed
-
-
 def test_host_metrics_say_how_late_its_event_loop_is() -> None:
     class Sampler:
         def __init__(self, *_thread: int) -> None:
@@ -185,51 +159,6 @@ def test_host_metrics_say_how_late_its_event_loop_is() -> None:
         master.expect(Host, lambda sample: sample.figures.get("loop_lag_max_s", 0) > 0.2)
 
 
-def test_a_worker_without_users_receives_no_jobs() -> None:
-    with ScriptedMaster() as master, WorkerThread(master):
-        master.begin(users=0)
-        assert not master.transport.send_jobs(b"x")
-
-
-def test_shares_grow_and_shrink_within_a_phase() -> None:
-    gate = Gate()
-    with at_work(1, open_driver=gate.driver) as (master, incarnation):
-        for number in range(1, 7):
-            master.send(jobs(number))
-            master.listen()
-        master.share(incarnation, 4)
-        master.expect(Heartbeat, lambda heartbeat: heartbeat.busy == 4)
-        assert gate.started == 4
-        gate.open = True
-        seen = 0
-        while seen < 6:
-            seen += len(rows_of(master.expect(Results)))
-
-
-def test_without_users_in_a_phase_jobs_are_returned_until_the_socket_closes() -> None:
-    gate = Gate()
-    with at_work(1, open_driver=gate.driver) as (master, incarnation):
-        batches = [master.send(jobs(number)) for number in (1, 2, 3, 4)]
-        master.expect(Heartbeat, lambda heartbeat: (heartbeat.busy, heartbeat.queued) == (1, 1))
-        master.broadcast(workers={incarnation: (0, None)})
-        returned: list[int] = []
-        while len(returned) < 3:
-            returned += master.expect(Returned).numbers
-        assert returned == [2, 3, 4]
-        assert {number for ack in master.all_of(Ack) for number in ack.batches} == {*batches}
-        master.send(jobs(5))
-        master.broadcast(closing=True)
-        assert master.expect(Returned).numbers == [5]
-        master.expect(Ready, lambda ready: not ready.receiving)
-        master.wait_until_nobody_takes_jobs()
-        gate.open = True
-        assert [row.number for row in rows_of(master.expect(Results))] == [1]
-        master.broadcast(workers={incarnation: (1, None)})
-        master.expect(Ready, lambda ready: ready.receiving)
-        master.send(jobs(6))
-        assert [row.number for row in rows_of(master.expect(Results))] == [6]
-
-
 def test_one_work_socket_serves_all_phases() -> None:
     with ScriptedMaster() as master, WorkerThread(master):
         incarnation = master.begin(phase=Phase.POPULATE)
@@ -247,16 +176,6 @@ def test_one_work_socket_serves_all_phases() -> None:
         master.send(jobs(3), phase=Phase.POPULATE)
         assert master.expect(Results).phase == Phase.POPULATE
         assert master.transport.work_connections == 1
-
-
-def test_without_users_in_the_next_phase_the_work_socket_is_closed() -> None:
-    with ScriptedMaster() as master, WorkerThread(master):
-        incarnation = master.begin(phase=Phase.POPULATE)
-        master.send(jobs(1), phase=Phase.POPULATE)
-        master.expect(Results)
-        master.share(incarnation, 0, Phase.RUN)  # no control state in between says IDLE
-        master.expect(Ready, lambda ready: ready.phase == Phase.RUN)
-        master.wait_until_nobody_takes_jobs()
 
 
 def test_unread_messages_do_not_keep_the_loop_busy(
@@ -286,18 +205,6 @@ def test_unread_messages_do_not_keep_the_loop_busy(
         done = 0
         while done < 6:
             done += len(rows_of(master.expect(Results)))
-
-
-# Jobs that are not for now ----------------------------------------------------------------
-
-
-def test_jobs_of_an_unknown_operation_are_failures() -> None:
-    with at_work() as (master, _):
-        rejected = jobs(1)[0]._replace(operation=77)
-        now_ns = time.perf_counter_ns()
-        master.send_raw(encode(Jobs(RUN, Phase.RUN, 1, now_ns, pack_jobs([rejected]))))
-        (row,) = rows_of(master.expect(Results))
-        assert row.error == ErrorKind.INTERNAL
 
 
 # Crashes -------------------------------------------------------------------------------
@@ -354,55 +261,3 @@ def test_a_dead_heartbeat_thread_ends_the_worker(monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr("ssbench.worker.worker.Heartbeat", raises(MemoryError()))
         assert worker.wait() is ExitStatus.FAILED
         assert byes(master) == ["out of memory"]
-
-
-# The lease --------------------------------------------------------------------------------
-
-
-def test_without_control_states_it_joins_anew() -> None:
-    gate = Gate()
-    with at_work(1, open_driver=gate.driver) as (master, first):
-        master.broadcast(timeout_s=1.6)
-        master.expect(Heartbeat, lambda heartbeat: heartbeat.answered_serial == master.state.serial)
-        master.send(jobs(1))
-        master.send(jobs(2))
-        master.expect(Heartbeat, lambda heartbeat: (heartbeat.busy, heartbeat.queued) == (1, 1))
-        master.broadcasting = False
-        hello = master.expect(Hello, lambda hello: hello.incarnation != first)
-        assert hello.previous == first
-        assert [back.numbers for back in master.all_of(Returned)] == [[2]]
-        master.wait_until_nobody_takes_jobs()
-        gate.open = True
-        master.broadcasting = True
-        master.share(hello.incarnation, 1)
-        master.expect(Ready, lambda ready: ready.incarnation == hello.incarnation)
-        master.send(jobs(3))
-        results = master.expect(Results)
-        assert results.incarnation == hello.incarnation
-        assert [row.number for row in rows_of(results)] == [3]
-        assert gate.started == 2  # 2 was dropped, the result of 1 was discarded
-
-
-# The master is gone -----------------------------------------------------------------------
-
-
-def test_a_lost_master_is_logged_with_what_was_dropped(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    gate = Gate()
-    with at_work(1, open_driver=gate.driver) as (master, first):
-        master.broadcast(timeout_s=1.0)
-        master.send(jobs(1, 2, 3))
-        master.expect(Heartbeat, lambda heartbeat: (heartbeat.busy, heartbeat.queued) == (1, 2))
-        master.broadcasting = False
-        master.expect(Hello, lambda hello: hello.incarnation != first)
-        master.listen_until(lambda: "The master is gone" in caplog.text)
-        gate.open = True
-        master.broadcasting = True
-        again = master.begin(1, master=2)
-        master.send(jobs(4))
-        assert [row.number for row in rows_of(master.expect(Results))] == [4]
-        assert again != first
-    text = "gone (nothing received from it for 1 s): dropped 3 jobs, waiting for the next one"
-    assert caplog.text.count(text) == 1
-    assert gate.started == 2

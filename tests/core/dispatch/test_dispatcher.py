@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import cycle
-from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ssbench.core.columns import pack_results
 from ssbench.core.dispatch.dispatcher import (
     CREDIT,
     MAX_IN_TRANSIT,
     QUICK_BATCH,
-    Batch,
     Dispatcher,
-    batch_limit,
 )
 from ssbench.core.dispatch.workers import Workers
 from ssbench.core.messages import (
@@ -25,26 +20,12 @@ from ssbench.core.messages import (
     Results,
     decode,
     pack,
-    unpack,
 )
-from ssbench.core.model import SECOND_NS, UNCERTAIN_NS, ErrorKind, Result
+from ssbench.core.model import ErrorKind
 from tests.core.workload.fleet import Fleet, Ledger, SimWorker, packed, row
 from tests.corpus import recorded
 
 # Cases ------------------------------------------------------------------------------------
-
-
-def test_credit_follows_the_users_and_counts_held_jobs() -> None:
-    fleet = Fleet(100)
-    worker = fleet.hello("w", 4)
-    assert sum(len(batch.jobs) for batch in fleet.send_all(worker)) == 4 * CREDIT + 2
-    while worker.take():
-        pass
-    fleet.deliver(worker)
-    assert fleet.send(worker) is None
-    worker.work(3)
-    fleet.deliver(worker)
-    assert sum(len(batch.jobs) for batch in fleet.send_all(worker)) == 3
 
 
 def working(
@@ -107,41 +88,6 @@ def test_with_a_fast_store_jobs_for_milliseconds_are_in_transit() -> None:
     assert sum(len(batch.jobs) for batch in fleet.send_all(worker)) == 4 * CREDIT + MAX_IN_TRANSIT
 
 
-def test_with_a_fast_store_batches_are_larger_than_the_number_of_users() -> None:
-    fleet = Fleet(100_000, max_batch=256)
-    worker = fleet.hello("w", 4)
-    assert [len(batch.jobs) for batch in fleet.send_all(worker)] == [4, 4, 4]
-    for _ in range(100):
-        fleet.send_all(worker)
-        fleet.round(worker)
-        fleet.wait(0.001)
-    sizes = [len(batch.jobs) for batch in fleet.send_all(worker)]
-    assert max(sizes) == QUICK_BATCH
-    assert sum(sizes) == 4 * CREDIT + 2 * QUICK_BATCH
-
-
-@given(st.integers(1, 256), st.integers(0, 5000), st.integers(0, 99))
-def test_batches_leave_jobs_for_each_worker(max_batch: int, users: int, workers: int) -> None:
-    """Invariant: of twice the users' jobs, every worker can have a batch at once."""
-    limit = batch_limit(max_batch, users, workers)
-    assert 1 <= limit <= max_batch
-    assert limit * workers <= max(2 * users, workers)
-
-
-def test_many_batches_are_drawn_at_once_and_numbered_in_their_order() -> None:
-    fleet = Fleet(100, max_batch=3)
-    fleet.hello("w", 9)
-    batches = fleet.dispatcher.to_send(fleet.now_ns, 4)
-    assert [batch.number for batch in batches] == [1, 2, 3, 4]
-    assert [[job.number for job in batch.jobs] for batch in batches] == [
-        [1, 2, 3], [4, 5, 6], [7, 8, 9], [10, 11, 12]
-    ]  # fmt: skip
-    assert fleet.dispatcher.to_send(fleet.now_ns)[0].number == 5
-    few = Fleet(5, max_batch=2)
-    few.hello("w", 4)
-    assert [len(batch.jobs) for batch in few.dispatcher.to_send(few.now_ns, 64)] == [2, 2, 1]
-
-
 def test_a_mixed_batch_is_split_by_outcome() -> None:
     fleet = Fleet(8)
     worker = fleet.hello("w", 4)
@@ -178,26 +124,6 @@ def test_consecutive_failures_are_counted_in_order_of_arrival() -> None:
         dispatcher = fleet.dispatcher
         seen.append((dispatcher.failures_in_a_row, dispatcher.most_failures_in_a_row))
     assert seen == [(0, 2), (2, 2), (0, 3)]
-
-
-def test_a_batch_of_successes_ends_a_row_of_failures() -> None:
-    fleet = Fleet(6)
-    worker = fleet.hello("w", 4)
-    first, second, third = fleet.send_all(worker)
-    while worker.take():
-        pass
-    fleet.deliver(worker)
-    worker.work(len(first.jobs), error=ErrorKind.RESET)
-    worker.work(len(second.jobs))
-    worker.work(len(third.jobs), error=ErrorKind.RESET)
-    seen = []
-    for _ in range(3):
-        fleet.wait(1)
-        fleet.deliver(worker, 1)
-        dispatcher = fleet.dispatcher
-        seen.append((dispatcher.failures_in_a_row, dispatcher.last_success_ns / SECOND_NS))
-    assert seen == [(2, 0), (0, 1002), (2, 1002)]
-    assert [fleet.ledger.ended_s[n] for n in range(6)] == [1001, 1001, 1002, 1002, 1003, 1003]
 
 
 @pytest.mark.parametrize("many", [False, True])  # a list of many details is in parts
@@ -255,22 +181,6 @@ def test_sending_pauses_until_a_worker_without_users_has_closed_its_socket() -> 
     fleet.wait(0.005)
     assert [job.object for batch in fleet.send_all(one) for job in batch.jobs] == [2, 3, 4]
     assert not fleet.registry.closing
-    fleet.check()
-
-
-def test_a_foreign_connection_delays_jobs_by_a_second_after_a_socket_was_closed() -> None:
-    fleet, one, none = one_of_two_users()
-    fleet.round(one)
-    none.ready(receiving=False)
-    fleet.deliver(none)
-    fleet.registry.work_connections = 2
-    assert fleet.send(one) is None
-    fleet.wait(0.99)
-    assert fleet.send(one) is None
-    fleet.wait(0.01)
-    assert fleet.send(one) is not None
-    fleet.wait(5)
-    assert fleet.send(one) is not None  # no pause without another end of a socket
     fleet.check()
 
 
@@ -332,62 +242,6 @@ def test_a_worker_whose_results_still_arrive_is_waited_for() -> None:
         assert fleet.dispatcher.in_flight == (4 if second < 5 else 3 if second < 15 else 0)
     assert fleet.dispatcher.counts.lost == 3
     fleet.check()
-
-
-def one_held(fleet: Fleet) -> tuple[SimWorker, Batch]:
-    worker = fleet.hello("w", 4)
-    batch = fleet.send(worker)
-    assert batch is not None
-    worker.take()
-    fleet.deliver(worker)
-    return worker, batch
-
-
-def test_results_partly_of_other_workers_are_rejected() -> None:
-    fleet = Fleet()
-    worker, batch = one_held(fleet)
-    other = batch.jobs[0]._replace(number=4711)
-    twice = [batch.jobs[0], batch.jobs[0]]
-    for jobs in ([*batch.jobs, other], twice):
-        assert fleet.dispatcher.results(worker.incarnation, packed(jobs), 0) is None
-    assert fleet.dispatcher.counts.rejected == 2
-    assert fleet.dispatcher.in_flight == len(batch.jobs)
-    fleet.check()
-    # The worker still holds them: only its own results for them count.
-    assert fleet.dispatcher.results(worker.incarnation, packed(batch.jobs), 0)
-    assert fleet.dispatcher.counts.done == len(batch.jobs)
-    fleet.check()
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [("size_class", -1), ("bytes_moved", -(2**31)), ("start_ns", -(2**61)), ("start_ns", 1e308)],
-)
-def test_impossible_results_are_rejected(field: str, value: Any) -> None:
-    """They reached the report: class -1, -2,000 MB/s, starts in 1880. All bounds: see
-    test_result_bounds."""
-    fleet = Fleet()
-    worker, batch = one_held(fleet)
-    column = 1 + Result._fields.index(field)
-    forged = unpack(packed(batch.jobs))
-    for bad in (value, [value, "B", bytes(len(batch.jobs))]):
-        forged[column] = bad
-        assert fleet.dispatcher.results(worker.incarnation, pack(forged), 0) is None
-    assert fleet.dispatcher.counts.rejected == 2
-    assert fleet.dispatcher.rejection, "the master warns of them"
-    fleet.check()
-    assert fleet.dispatcher.results(worker.incarnation, packed(batch.jobs), 0)
-    assert fleet.dispatcher.results(worker.incarnation, packed(batch.jobs), 0) is None
-    assert fleet.dispatcher.rejection == "", "no longer held: a late or repeated message"
-
-
-def test_results_of_late_responses_are_accepted() -> None:
-    """Their times are UNCERTAIN_NS, below NONE_NS: a batch with one was refused, and lost."""
-    fleet = Fleet()
-    worker, batch = one_held(fleet)
-    late = [row(job)._replace(headers_ns=UNCERTAIN_NS, first_byte_ns=-2) for job in batch.jobs]
-    assert fleet.dispatcher.results(worker.incarnation, pack(pack_results(late)), 0)
-    assert fleet.dispatcher.counts.rejected == 0
 
 
 def results_of_the_field() -> list[bytes]:

@@ -74,17 +74,6 @@ def test_a_column_is_accepted_up_to_its_bounds(
         assert not taken(pack_results(rows(count, **{field: value}))), value
 
 
-@pytest.mark.parametrize("code", ["B", "H", "I", "Q"])
-@pytest.mark.parametrize(("field", "most"), [("size_class", 1), ("bytes_moved", 8 * MIB)])
-def test_bounds_hold_for_every_width_of_a_column(field: str, most: int, code: str) -> None:
-    at = 1 + Result._fields.index(field)
-    width = {"B": 1, "H": 2, "I": 4, "Q": 8}[code]
-    forged = pack_results(rows(2))
-    for base, item, right in ((0, 1, True), (most, 0, True), (most, 1, False), (-1, 0, False)):
-        forged[at] = [base, code, bytes(width) + item.to_bytes(width, "little")]
-        assert taken(forged) is right, (base, item)
-
-
 def test_a_low_base_rejects_no_valid_column() -> None:
     forged = pack_results(rows(2))
     at = 1 + Result._fields.index("start_ns")
@@ -129,10 +118,3 @@ def test_bytes_are_bounded_by_the_largest_object_and_by_any_response() -> None:
         assert taken(pack_results(rows(count, bytes_moved=ANY_RESPONSE)), small)
         assert not taken(pack_results(rows(count, bytes_moved=ANY_RESPONSE + 1)), small)
         assert not taken(pack_results(rows(count, size_class=1)), small)
-
-
-def test_bounds_grow_with_the_phase() -> None:
-    made = bounds()
-    late = pack_results(rows(2, last_byte_ns=LATEST + SECOND))
-    assert not taken(late, made)
-    made.check(late, NOW + SECOND)

@@ -13,16 +13,14 @@ from hypothesis import strategies as st
 from ssbench.core.dispatch import workers as workers_module
 from ssbench.core.dispatch.workers import (
     MAX_REFUSED,
-    SILENT_NS,
     WorkerJoined,
     Workers,
     WorkerState,
-    split,
     split_groups,
 )
 from ssbench.core.messages import MAX_NAME, Bye, ControlState, Heartbeat, Hello, decode, encode
 from ssbench.core.model import SECOND_NS
-from ssbench.core.peers import MAX_WORKERS, Limits
+from ssbench.core.peers import MAX_WORKERS
 
 MS = SECOND_NS // 1000
 
@@ -78,18 +76,6 @@ def received(workers: Workers) -> ControlState:
 # Members ---------------------------------------------------------------------------------
 
 
-def test_a_second_worker_of_one_name_is_rejected_while_the_first_is_alive() -> None:
-    workers = Workers()
-    first = registered(workers, 1)
-    assert workers.receive(hello(2), SILENT_NS - 1) == []
-    assert workers.refused == {2: 'the worker id "w" is taken by w (host, pid 4711)'}
-    left, _joined = workers.receive(hello(2), SILENT_NS)
-    assert left.worker is first
-    assert workers.present[2].index == first.index, "of the same name"
-    assert list(workers.present) == [2]
-    assert workers.refused == {}
-
-
 def test_a_lost_worker_returns_under_a_new_incarnation_only() -> None:
     workers = Workers()
     registered(workers, 1)
@@ -111,46 +97,6 @@ def test_a_silent_rejected_worker_is_forgotten() -> None:
     for now_ns, left in [(12 * SECOND_NS, {2, 3}), (13 * SECOND_NS, {3}), (20 * SECOND_NS, set())]:
         answer(workers, 1, at_ns=now_ns)
         assert workers.refused.keys() == left
-
-
-def test_a_rejection_fits_the_control_state() -> None:
-    workers = Workers()
-    long = "w" * MAX_NAME
-    for incarnation in (1, 2):
-        long_hello = Hello(incarnation, 0, long, 4, long, 1, long)
-        workers.receive(long_hello, 0)
-    assert 2 in received(workers).refused
-
-
-# Freshness -------------------------------------------------------------------------------
-
-
-def test_freshness_is_that_of_the_echoed_control_state() -> None:
-    workers = Workers(limits=Limits(worker_timeout_s=10.5))
-    worker = registered(workers, 1)
-    answer(workers, 1, at_ns=5 * SECOND_NS, back_ns=20 * SECOND_NS)
-    assert worker.fresh_ns == 5 * SECOND_NS
-    assert [*workers.tick(15_500 * MS)] == []
-    assert [left.worker for left in workers.tick(15_500 * MS + 1)] == [worker]
-
-
-def test_a_worker_with_a_blocked_loop_is_not_fresh() -> None:
-    workers = Workers()
-    worker = registered(workers, 1)
-    answer(workers, 1, at_ns=5 * SECOND_NS, idle_ns=10 * SECOND_NS)
-    assert worker.fresh_ns == 0
-    answer(workers, 1, at_ns=6 * SECOND_NS, idle_ns=9 * SECOND_NS)
-    assert worker.fresh_ns == 6 * SECOND_NS
-
-
-def test_an_echo_of_an_unknown_control_state_is_ignored() -> None:
-    workers = Workers()
-    worker = registered(workers, 1)
-    for serial in (0, 1, 1 << 60, -1):
-        message = Heartbeat(1, serial, 0, 0, 0, 0, 0)
-        assert workers.heartbeat(message, 9 * SECOND_NS) is None
-    assert (worker.fresh_ns, worker.offset_ns) == (0, None)
-    assert workers.heartbeat(Heartbeat(2, 1, 0, 0, 0, 0, 0), 0) is None
 
 
 # Clock offsets ---------------------------------------------------------------------------
@@ -213,24 +159,6 @@ def test_any_heartbeat_leaves_the_control_state_packable(
     assert isinstance(heartbeat, Heartbeat)
     workers.heartbeat(heartbeat, now_ns % (1 << 50) + 5)
     assert received(workers).workers.keys() == {1}
-
-
-# Allocation of users ---------------------------------------------------------------------
-
-capacities = st.dictionaries(st.integers(1, 99), st.integers(0, 200), max_size=12)
-
-
-@given(st.integers(0, 3000), capacities)
-def test_users_are_split_in_proportion(users: int, capacity: dict[int, int]) -> None:
-    """Invariant: all users that workers can run are assigned, no worker gets more than it can run,
-    and each share is within 1 of its proportion."""
-    shares = split(users, capacity)
-    total = sum(capacity.values())
-    assert shares.keys() == capacity.keys()
-    assert sum(shares.values()) == min(users, total)
-    for key, share in shares.items():
-        assert 0 <= share <= capacity[key]
-        assert abs(share - min(users, total) * capacity[key] / max(total, 1)) < 1
 
 
 # Floods of hellos ------------------------------------------------------------------------
