@@ -19,6 +19,7 @@ from ssbench.report.as_csv import (
     series_csv,
 )
 from ssbench.report.as_text import series_head, series_row
+from ssbench.report.load_generator import collapsed_stacks
 from ssbench.report.model import Report, all_percentiles
 from ssbench.report.operations import (
     ALL_COLUMNS,
@@ -28,7 +29,6 @@ from ssbench.report.operations import (
     over_time_rows,
     write_parquet,
 )
-from ssbench.report.profile import collapsed_stacks
 from ssbench.report.run import of_run
 
 __all__ = [
@@ -65,9 +65,9 @@ FORMATS = {
     "wide": "as_text:render_wide",
     "classic": "as_text:render_classic",
     "csv": "as_csv:render_csv",
-    "json": "as_json:render_json",
-    "junit": "as_junit:render_junit",
-    "markdown": "as_markdown:render_markdown",
+    "json": "as_data:render_json",
+    "junit": "as_data:render_junit",
+    "markdown": "as_text:render_markdown",
     "html": "as_html:render_page",
 }
 

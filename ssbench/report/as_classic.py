@@ -16,6 +16,7 @@ from ssbench.core.model import SECOND_NS
 from ssbench.core.operations import CRUD
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.text import bytes_text, plural, printable, shortened
+from ssbench.report.figures import cut, source_tables
 from ssbench.report.model import (
     WORD,
     Distribution,
@@ -27,7 +28,6 @@ from ssbench.report.model import (
     percent_text,
     time_text,
 )
-from ssbench.report.sources import cut, source_tables
 from ssbench.report.tables import (
     COLUMNS,
     aligned,

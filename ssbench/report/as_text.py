@@ -1,25 +1,32 @@
-"""Reports for people: a summary ends each.
+"""Reports for people, as text and as Markdown (of GitHub and GitLab, for issues, wikis and chats).
 
 A series is a line for each step, which appears when the step is over; a comparison names the
-settings that differ, then shows the figures of each run beside those of the first.
+settings that differ, then shows the figures of each run beside those of the first. A summary ends
+each, but stands first in Markdown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 
 from ssbench.core.text import printable, shortened
 from ssbench.report.as_classic import run_text
-from ssbench.report.model import LATENCY, SPARSE_MARK, Column, Report, Row, Sparse, Table
+from ssbench.report.model import LATENCY, SPARSE_MARK, Column, Level, Report, Row, Sparse, Table
 from ssbench.report.summary import TOPIC_WIDTH, WIDTH
 from ssbench.report.tables import (
     COLUMNS,
     cell_text,
     compared_runs,
     compared_tables,
+    facts_of,
     note_lines,
+    notes_of,
     padded,
     section_lines,
+    shown,
+    tables_of,
+    title_of,
     wrapped,
 )
 
@@ -219,3 +226,40 @@ def _narrowed(line: str, most: int) -> str:
         return line
     figures, _, verdict = line.rpartition("  ")
     return f"{figures.rstrip()}\n  {verdict}"
+
+
+#: What has a meaning anywhere in a line; and only at its beginning.
+_MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~&$])")
+_LIST_MARK = re.compile(r"^(\d*)([-+.)])(?=\s|$)")
+
+_PREFIXES = {Level.NOTE: "Note: ", Level.WARNING: "**Warning:** ", Level.SEVERE: "**WARNING:** "}
+
+
+def render_markdown(report: Report) -> str:
+    """The summary, notes, tables and facts; text from outside is never markup."""
+    title, lines = title_of(report)
+    blocks = [
+        [f"# {_escaped(title)}"],
+        ["  \n".join(map(_escaped, lines))],
+        [f"- **{_escaped(row['topic'])}:** {_escaped(row['text'])}"
+         for row in report["summary"].tables[0].rows],
+        [f"- {_PREFIXES.get(level, '')}{_escaped(text)}" for level, text in notes_of(report)],
+    ]  # fmt: skip
+    for table in map(shown, filter(lambda table: table.rows, tables_of(report))):
+        blocks.append([f"## {_escaped(table.title)}"])
+        rule = f"|{'|'.join('---:' if each else '---' for each in table.numeric)}|"
+        blocks.append([_line(table.headings), rule, *map(_line, table.rows)])
+        if table.more:
+            blocks.append([f"{table.more:,} more rows are left out; `--json` has them."])
+    facts = [f"- **{_escaped(topic)}:** {_escaped(text)}" for topic, text in facts_of(report)]
+    if facts:
+        blocks += [["## Scenario and environment"], facts]
+    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(map(_escaped, cells))} |"
+
+
+def _escaped(text: str) -> str:
+    return _LIST_MARK.sub(r"\1\\\2", _MARKUP.sub(r"\\\1", printable(text)))

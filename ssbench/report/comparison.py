@@ -25,6 +25,7 @@ from ssbench.core.stats.thresholds import ChangeRule
 from ssbench.core.text import plural
 from ssbench.report import summary
 from ssbench.report.charts import by_response, comparison_charts
+from ssbench.report.figures import compared_sections
 from ssbench.report.load_generator import host_table
 from ssbench.report.model import (
     COUNT,
@@ -53,7 +54,6 @@ from ssbench.report.model import (
 )
 from ssbench.report.notes import notes_of_compared, part_text, steadiness_notes, unusual
 from ssbench.report.run import part_section, store_section
-from ssbench.report.sources import compared_sections
 
 SCHEMA_VERSION = 1
 
@@ -110,50 +110,23 @@ def of_comparison(found: Comparison, rules: Sequence[ChangeRule] = ()) -> Report
         fact("resamples", RESAMPLES, COUNT, "of the bootstrap", "json"),
         fact("seed", found.seed, COUNT, "of the resamples", "json"),
     ]
-    settings = [
-        [
-            fact("key", each.key, WORD, "a setting in which runs differ"),
-            fact(
-                "of_scenario", each.of_scenario, WORD, "whether it is the scenario's", "text json"
-            ),
-            fact("values", each.values, WORD, "in each run"),
-        ]
-        for each in found.differing_settings
-    ]
+    settings = _differing(found)
     parts = {section.operation: _figures(found, section) for section in found.sections}
     operations = [
         [fact("operation", operation, WORD, "its name"), *part]
         for operation, part in parts.items()
         if operation is not None
     ]
-    chosen = found.runs[0].stats.chosen
-    parts_of_runs = [part_section(chosen)] if chosen else []
-    names = found.run_names
-    runs = [_run(*each) for each in zip(names, found.runs, strict=True)]
-    grouped = []
-    if found.sides is not None:
-        runs = [[*run, each] for run, each in zip(runs, _side_of_runs(found.sides), strict=True)]
-        grouped = [Section("sides", tables=[_sides(found.sides)], formats="json")]
-        if found.sides.pairs:
-            grouped.append(_pairs(found.sides.pairs))
+    chosen, names = found.runs[0].stats.chosen, found.run_names
     sections = [
         Section("", facts=facts),
-        *parts_of_runs,
-        *grouped,
-        section_of(Table.of("runs", runs)),
+        *([part_section(chosen)] if chosen else []),
+        *_grouped(found.sides),
+        section_of(Table.of("runs", list(_runs(found)))),
         section_of(Table.of("differing_settings", settings)),
         Section("total", facts=parts.get(None, ())),
         section_of(Table.of("operations", operations, by="operation")),
-        Section(
-            "changes",
-            notes=[
-                *_part(chosen),
-                *_named_sides(found),
-                *_incomplete(found),
-                *_summary(found),
-            ],
-            formats="text",
-        ),
+        Section("changes", notes=_changes(found, chosen), formats="text"),
         Section("remarks", notes=list(_remarks(found, parts.values())), formats="text"),
         Section("closing", notes=[plain_note(line) for line in _closing(found)], formats="text"),
         *([section_of(_rules(judged), "FAIL IF")] if judged else []),
@@ -178,6 +151,37 @@ def of_comparison(found: Comparison, rules: Sequence[ChangeRule] = ()) -> Report
     lines += [line for section in by_source for line in _source_lines(found, section)]
     charts = partial(comparison_charts, stats, names)
     return Report("comparison", sections, rows=Table.of("figures", lines), charts=charts)
+
+
+def _differing(found: Comparison) -> list[list[Fact]]:
+    return [
+        [
+            fact("key", each.key, WORD, "a setting in which runs differ"),
+            fact(
+                "of_scenario", each.of_scenario, WORD, "whether it is the scenario's", "text json"
+            ),
+            fact("values", each.values, WORD, "in each run"),
+        ]
+        for each in found.differing_settings
+    ]
+
+
+def _runs(found: Comparison) -> Iterator[list[Fact]]:
+    """Each run, with its side where they are in groups."""
+    runs = [_run(*each) for each in zip(found.run_names, found.runs, strict=True)]
+    if found.sides is None:
+        yield from runs
+        return
+    for run, side in zip(runs, _side_of_runs(found.sides), strict=True):
+        yield [*run, side]
+
+
+def _grouped(sides: Sides | None) -> list[Section]:
+    """The sides, and how pairs came about."""
+    if sides is None:
+        return []
+    found = [Section("sides", tables=[_sides(sides)], formats="json")]
+    return [*found, *([_pairs(sides.pairs)] if sides.pairs else [])]
 
 
 def _side_of_runs(sides: Sides) -> list[Fact]:
@@ -390,8 +394,9 @@ def _named_sides(found: Comparison) -> Iterator[Note]:
         yield plain_note(f"{Sides.letter(place)}: {name}")
 
 
-def _part(chosen: Selection) -> list[Note]:
-    return [plain_note(part_text(chosen))] if chosen else []
+def _changes(found: Comparison, chosen: Selection) -> list[Note]:
+    part = [plain_note(part_text(chosen))] if chosen else []
+    return [*part, *_named_sides(found), *_incomplete(found), *_summary(found)]
 
 
 def _summary(found: Comparison) -> Iterator[Note]:

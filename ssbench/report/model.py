@@ -1,7 +1,7 @@
 """The report model: what a report says, as typed values in sections; nothing is formatted.
 
 A builder (``run``, ``series``, ``comparison``) makes a Report from statistics, ``tables`` lays out
-what people read of it, and renderers (``as_text``, ``as_csv``, ``as_json``, ...) write it in their
+what people read of it, and renderers (``as_text``, ``as_csv``, ``as_data``, ...) write it in their
 format. To add a block of figures, let a builder add a Section: every renderer shows a section,
 table or column that it has no special layout for.
 """

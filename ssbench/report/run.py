@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from statistics import fmean, pstdev
 
-from msgspec import structs
-
 from ssbench.core.model import UNKNOWN_SIZE, Phase, Profile, SizeClass, error_label
 from ssbench.core.operations import CRUD, Operation, row_of
 from ssbench.core.records import RunHeader
@@ -16,35 +14,40 @@ from ssbench.core.stats.histogram import Buckets
 from ssbench.core.stats.merge import Part
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.selection import Selection
-from ssbench.core.stats.tally import Counts, ErrorExample, Latency, Tally
+from ssbench.core.stats.tally import ErrorExample
 from ssbench.core.stats.thresholds import (
     Threshold,
-    ThresholdResult,
     is_sparse,
-    metric_of,
     thresholds_of_run,
 )
 from ssbench.core.text import printable
 from ssbench.report import notes, summary
 from ssbench.report.as_classic import as_0_3_9
-from ssbench.report.load_generator import clocks_section, host_use_section, load_generator_section
+from ssbench.report.figures import (
+    DATA,
+    around_facts,
+    operation_facts,
+    source_sections,
+    tally_facts,
+    threshold_facts,
+)
+from ssbench.report.load_generator import (
+    clocks_section,
+    host_use_section,
+    load_generator_section,
+    profile_section,
+)
 from ssbench.report.model import (
-    ALL,
     BYTES,
     COUNT,
-    ITEM_RATE,
     LATENCY,
-    PAGE_RATE,
-    PERCENT,
     RATE,
     SECONDS,
     SPARSE_NOTE,
-    THROUGHPUT,
     WALL_CLOCK,
     WORD,
     Chart,
     Column,
-    Distribution,
     Fact,
     LazyRows,
     Note,
@@ -55,25 +58,13 @@ from ssbench.report.model import (
     Table,
     all_percentiles,
     fact,
-    marked,
     plain_note,
     section_of,
 )
-from ssbench.report.profile import profile_section
-from ssbench.report.sources import source_sections
 
 SCHEMA_VERSION = 1
-
-_DATA = "csv json"
 _MOST_URLS = 3  #: in a line
 _AROUND = (Phase.POPULATE, Phase.CLEANUP)
-#: Latency judged -> its name in the report.
-_JUDGED = {
-    "last_byte": "service time",
-    "response": "response time",
-    "first_byte": "to the first byte",
-    "headers": "to the headers",
-}
 
 
 def of_run(
@@ -96,11 +87,11 @@ def of_run(
     schema = fact("schema_version", SCHEMA_VERSION, COUNT, "version of these keys", "json")
     operations = [
         [fact("operation", stats.operation_name(each), WORD, "its name"),
-         *_operation(stats, each, percents)]
+         *operation_facts(stats, each, percents)]
         for each in stats.operations
     ]  # fmt: skip
     phases = [
-        [fact("phase", each.name, WORD, "POPULATE or CLEANUP"), *_around(stats.phase(each))]
+        [fact("phase", each.name, WORD, "POPULATE or CLEANUP"), *around_facts(stats.phase(each))]
         for each in _AROUND
     ]
     stages = [_stage(stats, index, percents) for index in range(stats.stage_count)]
@@ -113,7 +104,7 @@ def of_run(
         _run(stats),
         store_section(stats.run.header),
         _settings(stats),
-        Section("total", facts=_operation(stats, None, percents)),
+        Section("total", facts=operation_facts(stats, None, percents)),
         section_of(Table.of("operations", operations, by="operation")),
         section_of(Table.of("phases", phases, by="phase")),
         section_of(_errors("errors", stats, Phase.RUN)),
@@ -170,16 +161,16 @@ def _run(stats: RunStats) -> Section:
     sizes = [_size(size, size.initial_files / files, run.operations) for size in view.sizes]
     average = _named(view.profile, run.operations)
     facts = [
-        fact("run_id", header and header.run_id, WORD, "identifier", _DATA),
-        fact("ssbench_version", header and header.ssbench_version, WORD, "that ran it", _DATA),
+        fact("run_id", header and header.run_id, WORD, "identifier", DATA),
+        fact("ssbench_version", header and header.ssbench_version, WORD, "that ran it", DATA),
         fact("scenario", header and header.scenario, WORD, "as it was run", "json"),
         fact("scenario_given", header and header.scenario_given, WORD, "as it was given", "json"),
         fact(
             "overrides", header and header.overrides, WORD, "what options have overridden", "json"
         ),
-        fact("seed", header and header.seed, COUNT, "of the random choices", _DATA),
-        fact("driver", header and header.driver, WORD, "storage driver", _DATA),
-        fact("store_involved", not run.no_store, WORD, "false with --noop", _DATA),
+        fact("seed", header and header.seed, COUNT, "of the random choices", DATA),
+        fact("driver", header and header.driver, WORD, "storage driver", DATA),
+        fact("store_involved", not run.no_store, WORD, "false with --noop", DATA),
         fact("hosts", header and header.hosts, WORD, "facts of the hosts, by name", "json"),
         fact("versions", header and header.versions, WORD, "of Python and libraries", "json"),
         fact("sizes", Table.of("sizes", sizes), WORD, "size classes", "json"),
@@ -187,30 +178,30 @@ def _run(stats: RunStats) -> Section:
         fact("operations_weighted_average", average, WORD, "over all classes", "json"),
         fact("complete", run.complete, WORD, "whether no result is missing", "json"),
         fact("damage", run.damage, WORD, "what is missing or unreadable, a line each", "json"),
-        fact("ended", run.ending, WORD, "how the run ended", _DATA),
+        fact("ended", run.ending, WORD, "how the run ended", DATA),
         fact("reason", footer and footer.reason, WORD, "why it ended so", "json"),
-        fact("started_at_s", stats.started_s, WALL_CLOCK, "first start", _DATA, csv="start_time"),
-        fact("ended_at_s", stats.ended_s, WALL_CLOCK, "last completion", _DATA, csv="stop_time"),
-        fact("duration_s", stats.duration_s, SECONDS, "between the two", _DATA, csv="duration"),
+        fact("started_at_s", stats.started_s, WALL_CLOCK, "first start", DATA, csv="start_time"),
+        fact("ended_at_s", stats.ended_s, WALL_CLOCK, "last completion", DATA, csv="stop_time"),
+        fact("duration_s", stats.duration_s, SECONDS, "between the two", DATA, csv="duration"),
         fact("users", asked, COUNT, "users asked for", "json"),
-        fact("users_ran", run.users_ran, COUNT, "the fewest that ran at any time", _DATA),
+        fact("users_ran", run.users_ran, COUNT, "the fewest that ran at any time", DATA),
         fact("short_of_users", run.short_of_users, WORD, "whether these are fewer", "json"),
-        fact("sent", run.sent, COUNT, "operations sent to workers", _DATA),
-        fact("lost", run.lost, COUNT, "operations lost with their worker", _DATA),
-        fact("unaccounted", stats.unaccounted, COUNT, "sent, no result and not lost", _DATA),
-        fact("late", run.late, COUNT, "fell due and never started", _DATA),
+        fact("sent", run.sent, COUNT, "operations sent to workers", DATA),
+        fact("lost", run.lost, COUNT, "operations lost with their worker", DATA),
+        fact("unaccounted", stats.unaccounted, COUNT, "sent, no result and not lost", DATA),
+        fact("late", run.late, COUNT, "fell due and never started", DATA),
         *_arrivals(stats),
-        fact("refused", run.refused, COUNT, "rejected result messages", _DATA),
+        fact("refused", run.refused, COUNT, "rejected result messages", DATA),
         fact("skipped", run.skipped, COUNT, "operations that found no object, by name", "json"),
-        fact("out_of_range", stats.out_of_range, COUNT, "with impossible times", _DATA),
-        fact("left_out", stats.left_out, COUNT, "in warm-ups and cool-down", _DATA),
-        fact("rate_basis", stats.rate_basis.value, WORD, "how rates count operations", _DATA),
-        fact("completed_after_end", after_count, COUNT, "after the load's end", _DATA),
-        fact("completed_after_end_s", after_s, SECONDS, "until the last of these", _DATA),
-        fact("warmup_s", run.warmup_s, SECONDS, "excluded from the beginning", _DATA),
-        fact("cooldown_s", view.cooldown, SECONDS, "excluded from the end", _DATA),
-        fact("left_behind", run.left_behind, COUNT, "orphaned objects", _DATA),
-        fact("left_unknown", run.left_unknown, COUNT, "possibly orphaned objects", _DATA),
+        fact("out_of_range", stats.out_of_range, COUNT, "with impossible times", DATA),
+        fact("left_out", stats.left_out, COUNT, "in warm-ups and cool-down", DATA),
+        fact("rate_basis", stats.rate_basis.value, WORD, "how rates count operations", DATA),
+        fact("completed_after_end", after_count, COUNT, "after the load's end", DATA),
+        fact("completed_after_end_s", after_s, SECONDS, "until the last of these", DATA),
+        fact("warmup_s", run.warmup_s, SECONDS, "excluded from the beginning", DATA),
+        fact("cooldown_s", view.cooldown, SECONDS, "excluded from the end", DATA),
+        fact("left_behind", run.left_behind, COUNT, "orphaned objects", DATA),
+        fact("left_unknown", run.left_unknown, COUNT, "possibly orphaned objects", DATA),
         fact("workers_lost", run.workers_lost, WORD, "ids of lost workers", "json"),
         fact("warnings", run.warnings, WORD, "of the run, and one on skipped records", "json"),
     ]
@@ -344,96 +335,6 @@ def _settings(stats: RunStats) -> Section:
     return Section("settings", facts=facts, notes=found, prefix="", formats="text csv")
 
 
-def _operation(stats: RunStats, operation: int | None, percents: Sequence[float]) -> list[Fact]:
-    """The figures of an operation, None for all together, and of its size classes."""
-    rows = [
-        [fact("size_class", stats.class_name(size_class), WORD, "its name"),
-         *_tally(stats.total(operation, size_class), percents)]
-        for size_class in stats.classes(operation)
-    ]  # fmt: skip
-    table = Table.of("size_classes", rows, by="size_class")
-    figures = _tally(stats.total(operation), percents)
-    those = stats.operations if operation is None else [operation]
-    receives = any(row_of(each, stats.run.operations).receives for each in those)
-    return [
-        *figures,
-        fact("size_classes", table, WORD, "the same by size class"),
-        fact("receives", receives, WORD, "whether responses can have a body", "text"),
-    ]
-
-
-def _tally(tally: Tally, percents: Sequence[float]) -> list[Fact]:
-    latencies = (tally.headers, tally.first_byte, tally.last_byte, tally.response)
-    headers, first, last, due = (_distribution(each, percents) for each in latencies)
-    response = due if due.count else None
-    return [
-        *_counts(tally),
-        fact("headers_latency", headers, LATENCY, "from the start to the response headers"),
-        fact("first_byte_latency", first, LATENCY, "from the start to the body's first byte"),
-        fact("last_byte_latency", last, LATENCY, "service time: from the start to the last byte"),
-        fact("response_time", response, LATENCY, "from due to the last byte; open loop only"),
-    ]
-
-
-def _counts(counts: Counts) -> list[Fact]:
-    window_s, span_rate = counts.throughput.seconds, counts.over_span.rate_per_s
-    facts = [
-        fact("count", counts.count, COUNT, "successes"),
-        fact("errors", counts.errors, COUNT, "failures"),
-        fact("retries", counts.retries, COUNT, "repeated attempts, but for those after a 404"),
-        fact("not_found_retries", counts.not_found_retries, COUNT, "repeated after a 404", _DATA),
-        fact("rate_limited", counts.rate_limited, COUNT, "answers to slow down", _DATA),
-        fact("reconnects", counts.reconnects, COUNT, "idle connections replaced", _DATA),
-        fact("renewals", counts.renewals, COUNT, "restarted with a new token", _DATA),
-        fact("retry_percent", counts.retry_percent, PERCENT, "retries in percent of successes",
-             csv="retry_rate"),
-        fact("moved_bytes", counts.moved_bytes, BYTES, "by successes; none if not known", _DATA,
-             csv="bytes"),
-        fact("failed_moved_bytes", counts.failed_moved_bytes, BYTES, "by failures", "json"),
-        fact("rate_window_s", window_s, SECONDS, "that the rates are divided by", "json"),
-        fact("requests_per_s", counts.rate_per_s, RATE, "successes per second of that",
-             csv="avg_req_per_s"),
-        fact("moved_bytes_per_s", counts.bytes_per_s, THROUGHPUT, "per second of that",
-             csv="bytes_per_s"),
-        fact("span_s", counts.seconds, SECONDS, "first start to last end, but warm-ups", "json",
-             csv="seconds"),
-        fact("span_requests_per_s", span_rate, RATE, "successes per second of that span", "json"),
-    ]  # fmt: skip
-    if counts.has_items:
-        rate = counts.throughput.items_per_s
-        facts += [
-            fact("items", counts.items, COUNT, "entries listed and objects handled by successes"),
-            fact("items_per_s", rate, ITEM_RATE, "per second, counted as requests_per_s"),
-        ]
-    if counts.has_pages:
-        rate = counts.throughput.pages_per_s
-        facts += [
-            fact("pages", counts.pages, COUNT, "of the whole listings among successes"),
-            fact("pages_per_s", rate, PAGE_RATE, "per second, counted as requests_per_s"),
-        ]
-    return facts
-
-
-def _around(counts: Counts) -> Iterator[Fact]:
-    """The figures of a phase around the run, of which only JSON has all."""
-    for each in _counts(counts):
-        formats = ALL if each.column.key in ("count", "errors", "moved_bytes", "span_s") else "json"
-        yield structs.replace(each, column=structs.replace(each.column, formats=formats))
-
-
-def _distribution(latency: Latency, percents: Sequence[float]) -> Distribution:
-    histogram = latency.histogram
-    return Distribution(
-        histogram.count, histogram.out_of_range, latency.uncertain, histogram.min, histogram.max,
-        histogram.mean, histogram.std_dev,
-        {
-            percent: marked(percent, value, histogram.count)
-            for percent, value in zip(percents, histogram.quantiles(percents), strict=True)
-        },
-        latency.worst[1].decode("utf-8", "replace") if latency.worst else None,
-    )  # fmt: skip
-
-
 def _errors(key: str, stats: RunStats, phase: Phase) -> Table:
     errors = stats.errors if phase is Phase.RUN else stats.phase_errors(phase)
     rows = [
@@ -493,7 +394,7 @@ def _stage(stats: RunStats, index: int, percents: Sequence[float]) -> list[Fact]
         fact("seconds", stats.stage_seconds(index), SECONDS, "of it that count"),
         fact("warmup_s", warmup_s, SECONDS, "excluded from its beginning"),
         *_in_time(stats, index),
-        *_tally(stats.total(stage=index), percents),
+        *tally_facts(stats.total(stage=index), percents),
     ]
 
 
@@ -566,34 +467,15 @@ def _merged(parts: Sequence[Part]) -> Section:
     return section_of(table, f"MERGED RUNS OF {len(parts)} MASTERS")
 
 
-def threshold_facts(verdict: ThresholdResult) -> list[Fact]:
-    """Whether a threshold was met; the values are in its own unit."""
-    threshold, actual = verdict.threshold, verdict.actual
-    if actual is not None:
-        actual /= metric_of(threshold.metric).units[threshold.unit]
-    latency = _JUDGED[verdict.latency] if verdict.latency else None
-    return [
-        fact("threshold", str(threshold), WORD, "the condition"),
-        fact("passed", verdict.passed, WORD, "whether it was met"),
-        fact("actual", actual, COUNT, "measured value"),
-        fact("limit", float(threshold.number), COUNT, "its limit", "json"),
-        fact("unit", threshold.unit, WORD, "of both", "json"),
-        fact("latency", latency, WORD, "which latency was judged", "json"),
-        fact("borderline", verdict.borderline, WORD, "within the percentile's error", "json"),
-        fact("sparse", verdict.sparse, WORD, "fewer than ten operations beyond it", "json"),
-        fact("why", verdict.why or None, WORD, "why there is no measured value", "json"),
-    ]
-
-
 def _verified(stats: RunStats) -> Section:
     """None of it is known where the run was not verified."""
     found = stats.verified
     example = _example(stats, found.example) if found and found.example else None
     facts = [
-        fact("reads", found and found.reads, COUNT, "READs checked", _DATA),
-        fact("bytes_read", found and found.bytes_read, COUNT, "by these", _DATA),
-        fact("corrupt", found and found.corrupt, COUNT, "operations with wrong content", _DATA),
-        fact("stale", found and found.stale, COUNT, "READs of an older version", _DATA),
+        fact("reads", found and found.reads, COUNT, "READs checked", DATA),
+        fact("bytes_read", found and found.bytes_read, COUNT, "by these", DATA),
+        fact("corrupt", found and found.corrupt, COUNT, "operations with wrong content", DATA),
+        fact("stale", found and found.stale, COUNT, "READs of an older version", DATA),
         fact("first_corrupt", example, WORD, "the earliest of the corrupt", "json"),
     ]
     return Section("verified", facts=facts)

@@ -17,6 +17,7 @@ from ssbench.core.stats.thresholds import Threshold, is_sparse
 from ssbench.core.text import plural, printable
 from ssbench.report import summary
 from ssbench.report.charts import series_charts
+from ssbench.report.figures import threshold_facts
 from ssbench.report.model import (
     COUNT,
     LATENCY,
@@ -43,7 +44,7 @@ from ssbench.report.model import (
     section_of,
 )
 from ssbench.report.notes import NO_STORE, cause_text
-from ssbench.report.run import store_section, threshold_facts
+from ssbench.report.run import store_section
 
 SCHEMA_VERSION = 1
 

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from ssbench.core.stats.thresholds import DURATIONS, THROUGHPUTS
 from ssbench.core.text import bytes_text, plural, printable
+from ssbench.report.figures import source_tables
 from ssbench.report.model import (
     BYTES,
     COUNT,
@@ -47,7 +48,6 @@ from ssbench.report.model import (
     percent_text,
     time_text,
 )
-from ssbench.report.sources import source_tables
 
 _WHOLE_SECONDS = Unit("s")
 COLUMNS = 100  #: of a table in text

@@ -21,7 +21,7 @@ from ssbench.core.model import Phase
 from ssbench.core.text import bytes_text, clock_text, in_unit, plural, printable
 from ssbench.live.terminal import RunView, make_progress
 from ssbench.live.watch import TITLES, LiveState
-from ssbench.report.profile import profile_section
+from ssbench.report.load_generator import profile_section
 from ssbench.report.run import store_lines
 from ssbench.report.tables import section_lines
 from ssbench.runner.stop import Stop

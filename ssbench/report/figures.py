@@ -1,0 +1,304 @@
+"""Figures of operations and phases; and of each worker, endpoint and address, of a run and of runs
+side by side.
+
+Of the latter, there is a section for each kind of part, ``by_worker`` for example. JSON and pages
+have each part; text and CSV leave out a kind of which there is only one, and texts cut a long list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec import structs
+
+from ssbench.core.operations import row_of
+from ssbench.core.stats.run_stats import RunStats
+from ssbench.core.stats.tally import Counts, Latency, Source, Tally
+from ssbench.core.stats.thresholds import (
+    ThresholdResult,
+    metric_of,
+)
+from ssbench.report.model import (
+    ALL,
+    BYTES,
+    COUNT,
+    ITEM_RATE,
+    LATENCY,
+    PAGE_RATE,
+    PERCENT,
+    RATE,
+    SECONDS,
+    THROUGHPUT,
+    WORD,
+    Column,
+    Distribution,
+    Fact,
+    Report,
+    Row,
+    Section,
+    Table,
+    fact,
+    marked,
+    plain_note,
+    section_of,
+)
+
+_MOST = 12  #: rows in a text
+_FIGURES = (
+    Column("count", COUNT, "successes", "Count"),
+    Column("errors", COUNT, "failures", "Errors"),
+    Column("requests_per_s", RATE, "successes per second", "Rate"),
+    Column("moved_bytes", BYTES, "by successes; none if not known", formats="csv json"),
+    Column("moved_bytes_per_s", THROUGHPUT, "by successes, per second", "Data"),
+    Column("service_p50_s", LATENCY, "median service time", "p50"),
+    Column("service_p99_s", LATENCY, "its 99th percentile", "p99"),
+    Column("service_max_s", LATENCY, "the longest", "max"),
+)
+_COMPARED = [each for each in _FIGURES if each.title in ("Rate", "p99", "Errors")]
+_RUNS = Column("runs", WORD, "its figures in each run; null: not in that run")
+#: Kind of part -> title, columns of its names, and what gives the parts of a run.
+_KINDS: Mapping[str, tuple[str, Sequence[Column], Callable[[RunStats], list[Source]]]] = {
+    "worker": (
+        "Workers",
+        (
+            Column("worker", WORD, "its id", "Worker"),
+            Column("host", WORD, "on which it ran; none if not known", "Host"),
+        ),
+        RunStats.workers,
+    ),
+    "endpoint": (
+        "Endpoints",
+        (Column("endpoint", WORD, "storage URL", "Endpoint"),),
+        RunStats.endpoints,
+    ),
+}
+
+
+def source_sections(stats: RunStats) -> Iterator[Section]:
+    """Of a run: the figures of each part."""
+    for kind, (title, names, parts_of) in _KINDS.items():
+        rows = [{**_named(names, source), **_figures(source)} for source in parts_of(stats)]
+        formats = "text csv json" if len(rows) > 1 else "json"
+        key = f"by_{kind}"
+        table = Table(key, (*names, *_FIGURES), rows, title, csv=kind, formats=formats)
+        yield section_of(table, formats=formats)
+
+
+def _named(names: Sequence[Column], source: Source) -> Row:
+    return dict(zip((column.key for column in names), (source.name, source.where), strict=False))
+
+
+def _figures(source: Source) -> Row:
+    tally = source.tally
+    p50, p99, worst = tally.service.quantiles((50.0, 99.0, 100.0))
+    return {
+        "count": tally.count,
+        "errors": tally.errors,
+        "requests_per_s": tally.rate_per_s,
+        "moved_bytes": tally.moved_bytes,
+        "moved_bytes_per_s": tally.bytes_per_s,
+        "service_p50_s": marked(50, p50, tally.service.count),
+        "service_p99_s": marked(99, p99, tally.service.count),
+        "service_max_s": worst,
+    }
+
+
+def source_tables(report: Report) -> Iterator[Table]:
+    """Those of a run, each with its title."""
+    for kind in _KINDS:
+        yield report[f"by_{kind}"].tables[0]
+
+
+def compared_sections(runs: Sequence[RunStats], names_of_runs: Sequence[str]) -> Iterator[Section]:
+    """Of a comparison: the figures of each part in each run, which are not judged.
+
+    :param names_of_runs: ``run 1``, ``A1``.
+    """
+    for kind, (title, names, parts_of) in _KINDS.items():
+        found: dict[str, list[Row | None]] = {}
+        for at, stats in enumerate(runs):
+            for source in parts_of(stats):
+                of_runs = found.setdefault(source.name, [None] * len(runs))
+                of_runs[at] = {**_named(names, source), **_figures(source)}
+        rows = [_compared(names[0].key, name, of_runs) for name, of_runs in found.items()]
+        several = any(len(parts_of(stats)) > 1 for stats in runs) and any(
+            sum(each is not None for each in row["runs"]) > 1 for row in rows
+        )
+        shown, more = cut(rows, by=_least_change)
+        columns = [names[0], *(
+            Column(f"run_{at}_{each.key}", each.unit, each.meaning, f"{run} {each.title}")
+            for each in _COMPARED for at, run in enumerate(map(str.capitalize, names_of_runs), 1)
+        )]  # fmt: skip
+        key = f"by_{kind}"
+        yield Section(
+            key, f"{title.upper()} (latencies: service time)" if several else "",
+            notes=[plain_note(line) for line in more],
+            tables=[
+                Table(key, (names[0], _RUNS), rows, formats="json"),
+                Table(key, columns, shown, formats="text" if several else ""),
+            ],
+            formats="text json" if several else "json",
+        )  # fmt: skip
+
+
+def _compared(key: str, name: str, of_runs: Sequence[Row | None]) -> Row:
+    flat = {
+        f"run_{at}_{figure.key}": row and row[figure.key]
+        for figure in _COMPARED
+        for at, row in enumerate(of_runs, 1)
+    }
+    of_runs = [row and {c.key: _stored(row[c.key], c) for c in _FIGURES} for row in of_runs]
+    return {key: name, "runs": of_runs, **flat}
+
+
+def _stored(value: float | None, column: Column) -> float | None:
+    stored = column.unit.stored
+    return value if value is None or stored == 1 else round(value / stored, 9)
+
+
+def _least_change(row: Row) -> float:
+    """The larger, the more the part is like itself in the first run."""
+    first, *others = (part["requests_per_s"] if part else None for part in row["runs"])
+    if not first:
+        return 0.0
+    return min((-abs((each or 0) / first - 1) for each in others), default=0.0)
+
+
+def _by_trouble(row: Row) -> tuple[float, float]:
+    return -row["errors"], row["requests_per_s"] or 0.0
+
+
+def cut(
+    rows: Sequence[Row], by: Callable[[Row], Any] = _by_trouble
+) -> tuple[Sequence[Row], list[str]]:
+    """The rows for a text, and a line on those that it leaves out, if any.
+
+    :param by: what the rows of a long list are sorted by: first what a reader looks for, such as
+        parts with errors, then the slowest.
+    """
+    more = len(rows) - _MOST
+    if more <= 0:
+        return rows, []
+    return sorted(rows, key=by)[:_MOST], [f"  and {more} more (--json has all)"]
+
+
+DATA = "csv json"
+#: Latency judged -> its name in the report.
+_JUDGED = {
+    "last_byte": "service time",
+    "response": "response time",
+    "first_byte": "to the first byte",
+    "headers": "to the headers",
+}
+
+
+def operation_facts(
+    stats: RunStats, operation: int | None, percents: Sequence[float]
+) -> list[Fact]:
+    """The figures of an operation, None for all together, and of its size classes."""
+    rows = [
+        [fact("size_class", stats.class_name(size_class), WORD, "its name"),
+         *tally_facts(stats.total(operation, size_class), percents)]
+        for size_class in stats.classes(operation)
+    ]  # fmt: skip
+    table = Table.of("size_classes", rows, by="size_class")
+    figures = tally_facts(stats.total(operation), percents)
+    those = stats.operations if operation is None else [operation]
+    receives = any(row_of(each, stats.run.operations).receives for each in those)
+    return [
+        *figures,
+        fact("size_classes", table, WORD, "the same by size class"),
+        fact("receives", receives, WORD, "whether responses can have a body", "text"),
+    ]
+
+
+def tally_facts(tally: Tally, percents: Sequence[float]) -> list[Fact]:
+    latencies = (tally.headers, tally.first_byte, tally.last_byte, tally.response)
+    headers, first, last, due = (_distribution(each, percents) for each in latencies)
+    response = due if due.count else None
+    return [
+        *_counts(tally),
+        fact("headers_latency", headers, LATENCY, "from the start to the response headers"),
+        fact("first_byte_latency", first, LATENCY, "from the start to the body's first byte"),
+        fact("last_byte_latency", last, LATENCY, "service time: from the start to the last byte"),
+        fact("response_time", response, LATENCY, "from due to the last byte; open loop only"),
+    ]
+
+
+def _counts(counts: Counts) -> list[Fact]:
+    window_s, span_rate = counts.throughput.seconds, counts.over_span.rate_per_s
+    facts = [
+        fact("count", counts.count, COUNT, "successes"),
+        fact("errors", counts.errors, COUNT, "failures"),
+        fact("retries", counts.retries, COUNT, "repeated attempts, but for those after a 404"),
+        fact("not_found_retries", counts.not_found_retries, COUNT, "repeated after a 404", DATA),
+        fact("rate_limited", counts.rate_limited, COUNT, "answers to slow down", DATA),
+        fact("reconnects", counts.reconnects, COUNT, "idle connections replaced", DATA),
+        fact("renewals", counts.renewals, COUNT, "restarted with a new token", DATA),
+        fact("retry_percent", counts.retry_percent, PERCENT, "retries in percent of successes",
+             csv="retry_rate"),
+        fact("moved_bytes", counts.moved_bytes, BYTES, "by successes; none if not known", DATA,
+             csv="bytes"),
+        fact("failed_moved_bytes", counts.failed_moved_bytes, BYTES, "by failures", "json"),
+        fact("rate_window_s", window_s, SECONDS, "that the rates are divided by", "json"),
+        fact("requests_per_s", counts.rate_per_s, RATE, "successes per second of that",
+             csv="avg_req_per_s"),
+        fact("moved_bytes_per_s", counts.bytes_per_s, THROUGHPUT, "per second of that",
+             csv="bytes_per_s"),
+        fact("span_s", counts.seconds, SECONDS, "first start to last end, but warm-ups", "json",
+             csv="seconds"),
+        fact("span_requests_per_s", span_rate, RATE, "successes per second of that span", "json"),
+    ]  # fmt: skip
+    if counts.has_items:
+        rate = counts.throughput.items_per_s
+        facts += [
+            fact("items", counts.items, COUNT, "entries listed and objects handled by successes"),
+            fact("items_per_s", rate, ITEM_RATE, "per second, counted as requests_per_s"),
+        ]
+    if counts.has_pages:
+        rate = counts.throughput.pages_per_s
+        facts += [
+            fact("pages", counts.pages, COUNT, "of the whole listings among successes"),
+            fact("pages_per_s", rate, PAGE_RATE, "per second, counted as requests_per_s"),
+        ]
+    return facts
+
+
+def around_facts(counts: Counts) -> Iterator[Fact]:
+    """The figures of a phase around the run, of which only JSON has all."""
+    for each in _counts(counts):
+        formats = ALL if each.column.key in ("count", "errors", "moved_bytes", "span_s") else "json"
+        yield structs.replace(each, column=structs.replace(each.column, formats=formats))
+
+
+def _distribution(latency: Latency, percents: Sequence[float]) -> Distribution:
+    histogram = latency.histogram
+    return Distribution(
+        histogram.count, histogram.out_of_range, latency.uncertain, histogram.min, histogram.max,
+        histogram.mean, histogram.std_dev,
+        {
+            percent: marked(percent, value, histogram.count)
+            for percent, value in zip(percents, histogram.quantiles(percents), strict=True)
+        },
+        latency.worst[1].decode("utf-8", "replace") if latency.worst else None,
+    )  # fmt: skip
+
+
+def threshold_facts(verdict: ThresholdResult) -> list[Fact]:
+    """Whether a threshold was met; the values are in its own unit."""
+    threshold, actual = verdict.threshold, verdict.actual
+    if actual is not None:
+        actual /= metric_of(threshold.metric).units[threshold.unit]
+    latency = _JUDGED[verdict.latency] if verdict.latency else None
+    return [
+        fact("threshold", str(threshold), WORD, "the condition"),
+        fact("passed", verdict.passed, WORD, "whether it was met"),
+        fact("actual", actual, COUNT, "measured value"),
+        fact("limit", float(threshold.number), COUNT, "its limit", "json"),
+        fact("unit", threshold.unit, WORD, "of both", "json"),
+        fact("latency", latency, WORD, "which latency was judged", "json"),
+        fact("borderline", verdict.borderline, WORD, "within the percentile's error", "json"),
+        fact("sparse", verdict.sparse, WORD, "fewer than ten operations beyond it", "json"),
+        fact("why", verdict.why or None, WORD, "why there is no measured value", "json"),
+    ]
