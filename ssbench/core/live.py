@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
 from ssbench.core.model import Phase
+
+if TYPE_CHECKING:
+    from ssbench.core.records import RunHeader
 
 #: States of workers that need attention, the gravest first.
 ATTENTION = ("gone", "silent", "connecting")
@@ -66,6 +69,12 @@ class RunProgress(Struct, frozen=True):
     #: operations/s and bytes/s of each of the last seconds, oldest first
     history: Sequence[tuple[float, float]] = ()
     workers_seen: Sequence[WorkerProgress] = ()  #: () if no observer wants counts
+    #: Latencies of the successes of the phase so far: (operation, size class) -> bucket of
+    #: core.progress_tracker -> number. At high rates the numbers are those of a sample, in
+    #: proportion. {} if no observer wants counts.
+    latencies: Mapping[tuple[int, int], Mapping[int, int]] = {}
+    #: Response times likewise, of all operations of an open loop.
+    responses: Mapping[int, int] = {}
 
 
 def by_attention(workers: Sequence[WorkerProgress]) -> list[WorkerProgress]:
@@ -86,6 +95,9 @@ class Observer:
     wants_results = False  #: call ``results``
     #: Fill operations, errors by cause, bytes, latencies and workers in ``RunProgress``.
     wants_counts = False
+
+    def describe_run(self, header: RunHeader) -> None:
+        """A run begins, with this header of its stat file."""
 
     def start_run(self, number: int, name: str) -> None:
         """A run of a series begins; not called for a single run.

@@ -10,7 +10,7 @@ import struct
 import sys
 from array import array
 from collections import Counter, defaultdict, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from math import log
 from operator import itemgetter
@@ -33,10 +33,11 @@ _HISTORY_S = 120  #: of rates, for a chart
 #: Series of latencies: the number of an operation, for its successes, or one of these, which are
 #: numbers of no operation.
 _FAILED, _RESPONSE = -1, -2
-_OPERATION, _ERROR, _STATUS, _BYTES, _DUE, _START, _LAST = (
+_OPERATION, _CLASS, _ERROR, _STATUS, _BYTES, _DUE, _START, _LAST = (
     1 + Result._fields.index(name)
     for name in (
-        "operation", "error", "status", "bytes_moved", "due_ns", "start_ns", "last_byte_ns",
+        "operation", "size_class", "error", "status", "bytes_moved", "due_ns", "start_ns",
+        "last_byte_ns",
     )
 )  # fmt: skip
 _counted_of = itemgetter(0, _OPERATION, _ERROR, _STATUS, _BYTES)
@@ -84,11 +85,14 @@ def quantile_s(counts: Mapping[int, int], percent: float) -> float | None:
         seen += counts[bucket]
         if seen >= rank:
             break
-    if bucket >= _INFINITE:
-        return None
+    return None if bucket >= _INFINITE else middle_s(bucket)
+
+
+def middle_s(bucket: int) -> float:
+    """The middle of a bucket in seconds; 0 for that of 0."""
     middle = (bucket << _SHIFT) + (1 << (_SHIFT - 1))
     (value_ns,) = struct.unpack("=d", struct.pack("=Q", middle))
-    return float(value_ns) / 1e9
+    return float(value_ns) / 1e9 if bucket else 0.0
 
 
 def above(counts: Mapping[int, int], limit_s: float) -> int:
@@ -97,21 +101,31 @@ def above(counts: Mapping[int, int], limit_s: float) -> int:
     return sum(count for bucket, count in counts.items() if bucket > max(least))
 
 
-def _latencies(columns: Sequence[Any]) -> list[tuple[int, int]]:
-    """Series and bucket of each latency in packed results."""
+def _latencies(columns: Sequence[Any]) -> list[tuple[int, int, int]]:
+    """Series, size class and bucket of each latency in packed results."""
     count = columns[0]
-    lasts_ns, operations, errors = (
-        unpack_column(columns[i], count) for i in (_LAST, _OPERATION, _ERROR)
+    lasts_ns, operations, classes, errors = (
+        unpack_column(columns[i], count) for i in (_LAST, _OPERATION, _CLASS, _ERROR)
     )
     rows = zip(operations, errors, strict=True)
     series = [_FAILED if error else operation for operation, error in rows]
-    found = list(zip(series, _buckets_of(lasts_ns), strict=True))
+    found = list(zip(series, classes, _buckets_of(lasts_ns), strict=True))
     if columns[_DUE] != NONE_NS:
         dues_ns, starts_ns = (unpack_column(columns[i], count) for i in (_DUE, _START))
         times = zip(dues_ns, starts_ns, lasts_ns, strict=True)
         response = [max(start + last - due, 0) for due, start, last in times if due != NONE_NS]
-        found += [(_RESPONSE, bucket) for bucket in _buckets_of(response)]
+        found += [(_RESPONSE, 0, bucket) for bucket in _buckets_of(response)]
     return found
+
+
+def _in_proportion(total: int, sample: Sequence[tuple[Any, int]]) -> Iterator[tuple[Any, int]]:
+    """Whole numbers that are together ``total``, as the sample's numbers are to each other."""
+    whole, seen, given = sum(number for _, number in sample), 0, 0
+    for key, number in sample:
+        seen += number
+        upto = total * seen // whole
+        yield key, upto - given
+        given = upto
 
 
 class _Mark(NamedTuple):
@@ -148,10 +162,13 @@ class ProgressTracker:
         self._skip = 0  # batches until the next one of the sample
         self._left = SAMPLED_PER_S  # latencies that it may have until ``progress`` is called
         self._marks: deque[_Mark] = deque([_Mark(0.0, 0, 0, {})])  # of the last seconds
-        # Counts of latencies by (series, bucket): of each call of ``progress`` in the last seconds,
-        # and of all of these.
-        self._latencies: deque[tuple[float, Counter[tuple[int, int]]]] = deque()
-        self._recent: Counter[tuple[int, int]] = Counter()
+        # Counts of latencies by (series, size class, bucket): of each call of ``progress`` in the
+        # last seconds, and of all of these.
+        self._latencies: deque[tuple[float, Counter[tuple[int, int, int]]]] = deque()
+        self._recent: Counter[tuple[int, int, int]] = Counter()
+        # Of all of the phase, likewise; and how many of each series they are.
+        self._histograms: defaultdict[tuple[int, int], Counter[int]] = defaultdict(Counter)
+        self._in_histograms: Counter[int] = Counter()
         self._outcomes: Counter[tuple[int, int]] = Counter()  # (operation, error) -> number
         self._statuses: Counter[int] = Counter()  # of operations with ErrorKind.STATUS
         self._bytes = 0
@@ -220,16 +237,18 @@ class ProgressTracker:
         """The state of the phase now; to be called once or twice a second."""
         outcomes = self.by_operation()
         mark = _Mark(at_s, done, self._bytes, {each: row[0] for each, row in outcomes.items()})
-        self._move_window(mark)
+        latest = self._move_window(mark)
+        ended = sum(map(sum, outcomes.values()))
+        self._add_to_histograms(latest, {**mark.operations, _RESPONSE: ended})
         before = self._marks[0]
         per_s = 1 / (at_s - before.at_s) if at_s > before.at_s else 0.0
         rate = (done - before.done) * per_s
         self._share = SAMPLED_PER_S / max(rate, SAMPLED_PER_S)
         self._skip, self._left = self._draw(), SAMPLED_PER_S
-        latencies: defaultdict[int, dict[int, int]] = defaultdict(dict)
+        latencies: defaultdict[int, Counter[int]] = defaultdict(Counter)
         whole: Counter[int] = Counter()
-        for (series, bucket), count in self._recent.items():
-            latencies[series][bucket] = count
+        for (series, _, bucket), count in self._recent.items():
+            latencies[series][bucket] += count
             if series != _RESPONSE:
                 whole[bucket] += count
         causes: Counter[int] = Counter()
@@ -262,10 +281,30 @@ class ProgressTracker:
             response_p50_s=quantile_s(latencies[_RESPONSE], 50),
             response_p99_s=quantile_s(latencies[_RESPONSE], 99),
             history=tuple(self._history),
+            latencies={
+                key: dict(found) for key, found in self._histograms.items() if key[0] != _RESPONSE
+            },
+            responses=dict(self._histograms.get((_RESPONSE, 0), {})),
         )
 
-    def _move_window(self, mark: _Mark) -> None:
-        """Add what came since the last call to the window and the history, and drop the oldest."""
+    def _add_to_histograms(
+        self, latest: Counter[tuple[int, int, int]], ended: Mapping[int, int]
+    ) -> None:
+        """Let the latest latencies stand for all operations that ended since the last call."""
+        samples: defaultdict[int, list[tuple[tuple[int, int], int]]] = defaultdict(list)
+        for (series, size_class, bucket), number in sorted(latest.items()):
+            samples[series].append(((size_class, bucket), number))
+        for series, sample in samples.items():
+            if series == _FAILED:
+                continue
+            new = ended[series] - self._in_histograms[series]
+            self._in_histograms[series] = ended[series]
+            for (size_class, bucket), number in _in_proportion(new, sample):
+                self._histograms[series, size_class][bucket] += number
+
+    def _move_window(self, mark: _Mark) -> Counter[tuple[int, int, int]]:
+        """Add what came since the last call to the window and the history, and drop the oldest;
+        returns the latest latencies."""
         begins_s = mark.at_s - _WINDOW_S
         self._marks.append(mark)
         while len(self._marks) > 2 and self._marks[0].at_s < begins_s:
@@ -282,6 +321,7 @@ class ProgressTracker:
             done, moved = mark.done - second.done, mark.bytes - second.bytes
             self._history.append((done / spent_s, moved / spent_s))
             self._second = mark
+        return latest
 
     def by_operation(self) -> dict[int, tuple[int, int]]:
         """Number of an operation -> how many succeeded and how many failed."""

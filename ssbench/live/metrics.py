@@ -6,8 +6,10 @@ nothing for them.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import accumulate
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Protocol
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
@@ -17,6 +19,7 @@ from ssbench.core.errors import SsbenchError, UsageError
 from ssbench.core.live import RunProgress
 from ssbench.core.model import ErrorKind, Phase
 from ssbench.core.operations import row_of
+from ssbench.core.progress_tracker import middle_s
 from ssbench.core.stats.host_metrics import FIGURES, core_count, core_name
 from ssbench.live.watch import PHASES, Sink, Watch, workers_by_state
 from ssbench.live.web import SOCKET_TIMEOUT_S, BoundedServer
@@ -27,6 +30,10 @@ if TYPE_CHECKING:
     from ssbench.worker.worker import Worker
 
 _LOOPBACK = "127.0.0.1"
+#: Upper bounds of buckets. A latency is known within 3 %, so it may count for the next one.
+_BOUNDS_S = [
+    round(step * 10.0**exponent, 9) for exponent in range(-4, 2) for step in (1, 1.5, 2, 3, 5, 7)
+]
 #: Figures of a process; all others are of its host.
 _OF_PROCESS = ("process_", "loop_")
 
@@ -107,23 +114,32 @@ class RunMetrics(Sink):
         yield _gauge("ssbench_phase", "1: the phase that runs", ["phase"], phases)
         if progress is not None:
             yield from _of_progress(progress)
-        outcomes, errors, statuses = state.before.plus(phase, progress)
+        totals = state.totals
         yield _counter(
             "ssbench_operations",
             "Operations that ended",
             ["phase", "operation", "result"],
-            outcomes,
+            totals.outcomes,
         )
         # All causes from the start: a counter that appears with the first error has no rate then.
         causes = [(PHASES[Phase.RUN], kind.label) for kind in ErrorKind if kind]
         yield _counter(
             "ssbench_errors", "Failed operations by cause", ["phase", "cause"],
-            {cause: errors[cause] for cause in dict.fromkeys([*causes, *errors])},
+            {each: totals.errors[each] for each in dict.fromkeys([*causes, *totals.errors])},
         )  # fmt: skip
         yield _counter(
             "ssbench_error_statuses", "HTTP statuses of failed operations", ["phase", "status"],
-            statuses,
+            totals.statuses,
         )  # fmt: skip
+        yield _histogram(
+            "ssbench_operation_duration_seconds", "Service time of successful operations",
+            ["phase", "operation", "size_class"], totals.latencies,
+        )  # fmt: skip
+        if totals.responses:
+            yield _histogram(
+                "ssbench_operation_response_time_seconds", "Response time (open loop)", ["phase"],
+                {(phase,): counts for phase, counts in totals.responses.items()},
+            )  # fmt: skip
 
 
 def _of_progress(progress: RunProgress) -> Iterator[Metric]:
@@ -145,12 +161,13 @@ def _of_progress(progress: RunProgress) -> Iterator[Metric]:
     for number, each in progress.operations.items():
         operation = row_of(number).name
         latencies |= {(operation, "0.5"): each.p50_s, (operation, "0.99"): each.p99_s}
-    yield _gauge(
-        "ssbench_latency_seconds", "Service time over the last 5 s, within 3 %",
+    yield _quantiles(
+        "ssbench_latency_seconds", "Deprecated: see ssbench_operation_duration_seconds",
         ["operation", "quantile"], latencies,
     )  # fmt: skip
-    yield _gauge(
-        "ssbench_response_seconds", "Response time likewise (open loop)", ["quantile"],
+    yield _quantiles(
+        "ssbench_response_seconds", "Deprecated: see ssbench_operation_response_time_seconds",
+        ["quantile"],
         {("0.5",): progress.response_p50_s, ("0.99",): progress.response_p99_s},
     )  # fmt: skip
     states = {(state,): count for state, count in workers_by_state(progress).items()}
@@ -198,6 +215,19 @@ def _gauge(
     return gauge
 
 
+def _quantiles(
+    name: str, text: str, labels: Sequence[str], values: Mapping[Any, float | None]
+) -> Metric:
+    """A summary without sum and count; the last label is ``quantile``."""
+    from prometheus_client.core import SummaryMetricFamily
+
+    summary = SummaryMetricFamily(name, text, labels=labels)
+    for each, value in values.items():
+        if value is not None:
+            summary.add_sample(name, dict(zip(labels, each, strict=True)), value)
+    return summary
+
+
 def _counter(name: str, text: str, labels: Sequence[str], values: Mapping[Any, float]) -> Metric:
     from prometheus_client.core import CounterMetricFamily
 
@@ -205,6 +235,23 @@ def _counter(name: str, text: str, labels: Sequence[str], values: Mapping[Any, f
     for each, value in values.items():
         counter.add_metric(each, value)
     return counter
+
+
+def _histogram(
+    name: str, text: str, labels: Sequence[str], values: Mapping[Any, Mapping[int, int]]
+) -> Metric:
+    from prometheus_client.core import HistogramMetricFamily
+
+    histogram = HistogramMetricFamily(name, text, labels=labels)
+    for each, counts in values.items():
+        numbers, sum_s = [0] * (len(_BOUNDS_S) + 1), 0.0
+        for bucket, number in counts.items():
+            latency_s = middle_s(bucket)
+            numbers[bisect_left(_BOUNDS_S, latency_s)] += number
+            sum_s += latency_s * number
+        bounds = [*map(str, _BOUNDS_S), "+Inf"]
+        histogram.add_metric(each, list(zip(bounds, accumulate(numbers), strict=True)), sum_s)
+    return histogram
 
 
 def _metric_name(figure: str) -> str:

@@ -22,6 +22,7 @@ from ssbench.core.errors import SsbenchError
 from ssbench.core.live import Observer, RunProgress
 from ssbench.core.model import ErrorKind, Phase, error_label
 from ssbench.core.operations import OPERATIONS, row_of
+from ssbench.core.records import RunHeader
 from ssbench.core.text import latency_text, plural
 
 #: Titles of phases for people. IDLE: containers are made before the workers have jobs.
@@ -43,8 +44,14 @@ class Totals(NamedTuple):
     outcomes: Counter[tuple[str, str, str]] = Counter()  #: phase, operation, result -> number
     errors: Counter[tuple[str, str]] = Counter()  #: phase, cause -> number
     statuses: Counter[tuple[str, str]] = Counter()  #: phase, HTTP status -> number
+    #: phase, operation, size class -> bucket of core.progress_tracker -> number of successes
+    latencies: Mapping[tuple[str, str, str], Mapping[int, int]] = {}
+    responses: Mapping[str, Mapping[int, int]] = {}  #: phase -> bucket -> number
 
-    def plus(self, phase: Phase, progress: RunProgress | None) -> Totals:
+    def plus(
+        self, phase: Phase, progress: RunProgress | None, size_classes: Sequence[str] = ()
+    ) -> Totals:
+        """With a phase's. :param size_classes: their names."""
         if progress is None:
             return self
         name, outcomes, errors = PHASES[phase], Counter(self.outcomes), Counter(self.errors)
@@ -56,7 +63,14 @@ class Totals(NamedTuple):
             errors[name, error_label(kind)] += count
         for status, count in progress.errors_by_status.items():
             statuses[name, str(status)] += count
-        return Totals(outcomes, errors, statuses)
+        latencies, responses = dict(self.latencies), dict(self.responses)
+        for (number, size_class), found in progress.latencies.items():
+            known = 0 <= size_class < len(size_classes)
+            key = name, row_of(number).name, size_classes[size_class] if known else ""
+            latencies[key] = Counter(latencies.get(key, {})) + Counter(found)
+        if progress.responses:
+            responses[name] = Counter(responses.get(name, {})) + Counter(progress.responses)
+        return Totals(outcomes, errors, statuses, latencies, responses)
 
 
 class LiveState(Struct, frozen=True):
@@ -71,8 +85,15 @@ class LiveState(Struct, frozen=True):
     waiting: str = ""  #: what the master waits for; "": nothing
     waits_since_s: float = 0.0  #: by the clock of ``now_s``
     before: Totals = Totals()  #: of the phases that are over
+    header: RunHeader | None = None  #: of the run
     now_s: float = 0.0  #: monotonic
     time_s: float = 0.0  #: since 1970
+
+    @property
+    def totals(self) -> Totals:
+        """Of all phases so far, of all runs of a series."""
+        sizes = self.header.scenario.get("sizes", ()) if self.header else ()
+        return self.before.plus(self.phase, self.progress, [each["name"] for each in sizes])
 
     @property
     def waited_s(self) -> float:
@@ -136,6 +157,9 @@ class Watch(Observer):
                 stack.callback(sink.close)
             self.end_phase()
 
+    def describe_run(self, header: RunHeader) -> None:
+        self._set(header=header)
+
     def start_run(self, number: int, name: str) -> None:
         self._set(run=(number, name))
 
@@ -168,8 +192,7 @@ class Watch(Observer):
         self._set(over=True)
         for sink in self._sinks:
             sink.show(self.state)
-        before = self.state.before.plus(self.state.phase, self.state.progress)
-        self._set(phase=Phase.IDLE, title="", progress=None, over=False, before=before)
+        self._set(phase=Phase.IDLE, title="", progress=None, over=False, before=self.state.totals)
 
     def results(self, columns: Sequence[Sequence[int]]) -> None:
         for sink in self._sinks:

@@ -22,6 +22,7 @@ from ssbench.core.dispatch.dispatcher import MAX_BATCH, batch_limit
 from ssbench.core.live import Observer, RunProgress
 from ssbench.core.model import Phase
 from ssbench.core.peers import TransportConfig
+from ssbench.core.records import RunHeader
 from ssbench.core.settings import StorageSettings
 from ssbench.host.live import HostLive
 from ssbench.host.process import tune_garbage_collector
@@ -101,6 +102,11 @@ class Session:
         self._runs += 1
         for observer in self.observers:
             observer.start_run(self._runs, name)
+
+    def describe_run(self, header: RunHeader) -> None:
+        """Tell observers of which run all is that follows."""
+        for observer in self.observers:
+            observer.describe_run(header)
 
     def info(self, text: str) -> None:
         """Give observers a message on the course of the run."""

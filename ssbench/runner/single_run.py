@@ -172,6 +172,7 @@ class Run:
         self.stop.check()
         self._header = header = self._make_header(settings)
         writer.write(header)
+        session.describe_run(header)
         master = session.master(settings, writer)
         session.info(f'Starting scenario run for "{scenario.name}"')
         space = check_results_space(self.path, scenario) if writer.readable else ""

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ssbench.core.columns import pack_results
 from ssbench.core.model import NONE_NS, RESULT_NUMBERS, ErrorKind, Result
 from ssbench.core.operations import CREATE, READ
-from ssbench.core.progress_tracker import SAMPLED_PER_S, ProgressTracker
+from ssbench.core.progress_tracker import SAMPLED_PER_S, ProgressTracker, middle_s
 
 BLANK = Result(*[0] * RESULT_NUMBERS)._replace(due_ns=NONE_NS, bytes_moved=1000)
 MS = 1_000_000
@@ -183,3 +183,35 @@ def test_response_times_count_from_when_an_operation_was_due() -> None:
     assert shown.p99_s == pytest.approx(0.01, rel=0.03)
     assert shown.response_p50_s == pytest.approx(0.98, rel=0.04)
     assert shown.response_p99_s == pytest.approx(1.0, rel=0.04)
+
+
+def test_histograms_have_all_successes_of_the_phase_in_the_proportion_of_a_sample() -> None:
+    """By operation and size class; far above the rate at which all are looked at."""
+    tracker = ProgressTracker(None, None)
+    slow = BLANK._replace(operation=int(READ), size_class=1, last_byte_ns=64 * MS)
+    batch = pack_results(
+        [BLANK._replace(operation=int(READ), last_byte_ns=2 * MS)] * 75
+        + [slow] * 25
+        + [BLANK._replace(operation=int(CREATE), error=int(ErrorKind.RESET), last_byte_ns=9)] * 10
+    )
+    done = 0
+    for second in range(1, 11):
+        for _ in range(100):
+            tracker.add_results(batch)
+        done += 110 * 100
+        shown = tracker.progress(second, done, done // 11, 1, 1)
+    found = {
+        key: {round(middle_s(bucket), 3): number for bucket, number in counts.items()}
+        for key, counts in shown.latencies.items()
+    }
+    assert found == {(READ, 0): {0.002: 75_000}, (READ, 1): {0.064: 25_000}}
+    assert shown.responses == {}
+
+
+def test_the_histogram_of_response_times_has_all_operations() -> None:
+    tracker = ProgressTracker(None, None)
+    late = BLANK._replace(due_ns=0, start_ns=30 * MS, last_byte_ns=2 * MS)
+    tracker.add_results(pack_results([late, late._replace(error=int(ErrorKind.RESET))]))
+    shown = tracker.progress(1.0, 2, 1, 1, 1)
+    ((bucket, number),) = shown.responses.items()
+    assert (round(middle_s(bucket), 3), number) == (0.032, 2)

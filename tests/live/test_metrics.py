@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import socket
+import subprocess
 import sys
 import threading
 import urllib.request
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from typing import Any
@@ -19,12 +21,15 @@ from ssbench.core.errors import SsbenchError, UsageError
 from ssbench.core.live import OperationProgress
 from ssbench.core.model import ErrorKind, Phase
 from ssbench.core.operations import ENSURE, READ
+from ssbench.core.progress_tracker import buckets
 from ssbench.live.metrics import RunMetrics, WorkerMetrics, metrics_server
 from ssbench.live.watch import Watch
 from ssbench.worker.worker import WorkerLoad
 from tests.cli.shell import Shell
 from tests.live.test_json_lines import STATE
 from tests.ports import held_port
+from tests.report.runs import header
+from tests.servers.programs import path_of
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
 
@@ -107,6 +112,42 @@ def test_counts_go_on_over_the_phases_and_runs_of_a_series(
     )
     found = scrape()
     assert (found[READS], found["ssbench_errors_total", ("error 901", "run")]) == (75, 1)
+
+
+def test_histograms_go_on_over_runs_and_name_size_classes(
+    metrics: Watch, scrape: Callable[[], dict[Any, float]]
+) -> None:
+    duration = "ssbench_operation_duration_seconds"
+    counts = Counter(buckets([2_000_000] * 3 + [0] + [400_000_000_000]))
+    state = replace(STATE, latencies={(int(READ), 0): counts}, responses=buckets([60_000_000]))
+    metrics.describe_run(header(scenario={"sizes": [{"name": "tiny"}]}))
+    for _ in range(2):
+        metrics.start_phase(Phase.RUN)
+        metrics.update(state)
+        metrics.end_phase()
+    found = scrape()
+    below = {
+        labels[0]: value for (name, labels), value in found.items() if name == f"{duration}_bucket"
+    }
+    assert (len(below), below["0.0001"], below["0.0015"]) == (37, 2, 2)
+    assert (below["0.003"], below["70.0"], below["+Inf"]) == (8, 8, 10)
+    assert found[f"{duration}_count", ("READ", "run", "tiny")] == 10
+    assert found[f"{duration}_sum", ("READ", "run", "tiny")] == pytest.approx(800, rel=0.03)
+    response = "ssbench_operation_response_time_seconds_bucket"
+    assert (found[response, ("0.05", "run")], found[response, ("0.07", "run")]) == (0, 2)
+
+
+@pytest.mark.program("promtool")
+def test_promtool_finds_no_fault_in_what_is_served() -> None:
+    watch = Watch()
+    watch.start_phase(Phase.RUN)
+    watch.update(replace(STATE, latencies={(int(READ), 0): {0: 1}}, responses={0: 1}))
+    with metrics_server(("", held_port()), RunMetrics(watch, "small")) as url:
+        text = urllib.request.urlopen(url, timeout=30).read()
+    found = subprocess.run(
+        [path_of("promtool"), "check", "metrics"], input=text, capture_output=True, check=False
+    )
+    assert (found.returncode, found.stdout, found.stderr) == (0, b"", b"")
 
 
 def test_counts_never_fall_while_a_run_goes_on(

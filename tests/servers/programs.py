@@ -24,6 +24,7 @@ PROGRAMS = {
     "chromium": "apt-get install chromium",
     "chromedriver": "apt-get install chromium-driver",
     "prometheus": "apt-get install prometheus",
+    "promtool": "apt-get install prometheus",
     "influxd": "apt-get install influxdb",
     "man": "apt-get install man-db",
     "sshd": "apt-get install openssh-server",
