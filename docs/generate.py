@@ -49,7 +49,7 @@ from ssbench.core.scenario.scenario import (  # noqa: E402
 )
 from ssbench.core.text import bytes_text  # noqa: E402
 from ssbench.runner.api import settings_shown  # noqa: E402
-from ssbench.runner.scenarios import list_canned  # noqa: E402
+from ssbench.runner.config import list_canned  # noqa: E402
 from ssbench.storage.registry import ROWS, load, options_of  # noqa: E402
 from ssbench.storage.swift.options import OPTIONS as SWIFT_OPTIONS  # noqa: E402
 

@@ -30,7 +30,7 @@ from ssbench.core.scenario.scenario import KEYS, Scenario, parameter_keys
 from ssbench.core.stats.thresholds import Threshold
 from ssbench.embedded.__main__ import parser as embedded_parser
 from ssbench.report import FORMATS, of_run
-from ssbench.runner.scenarios import CANNED
+from ssbench.runner.config import CANNED
 from ssbench.storage.registry import ROWS, load
 from tests.e2e.test_webdav import MORE
 from tests.e2e.test_webdav import OPERATIONS as WEBDAV_OPERATIONS

@@ -15,8 +15,13 @@ from ssbench.core.errors import UsageError
 from ssbench.core.option import options_of_fields
 from ssbench.core.peers import TransportConfig
 from ssbench.core.scenario.syntax import MAX_BYTES
-from ssbench.runner.config import WORKER_COMMAND, RunConfig, default_workers
-from ssbench.runner.scenarios import ScenarioText, find_scenario
+from ssbench.runner.config import (
+    WORKER_COMMAND,
+    RunConfig,
+    ScenarioText,
+    default_workers,
+    find_scenario,
+)
 from ssbench.storage.options import StoreOptions, check_http_url, parse_storage_options
 from ssbench.storage.registry import options_of, row_of
 

@@ -369,7 +369,7 @@ _IN_SCENARIO = {"obj.size", "objects", "num-objects", "object-size", "size"}
 
 def _names_scenario(word: str) -> bool:
     """Whether a word names a file or a canned scenario, perhaps misspelt, and so is no password."""
-    from ssbench.runner.scenarios import CANNED, SUFFIX  # few commands need it
+    from ssbench.runner.config import CANNED, SUFFIX  # few commands need it
 
     is_name = word == "-" or word.endswith((SUFFIX, ".json")) or bool(close_matches(word, CANNED))
     return is_name or os.path.exists(word)

@@ -71,7 +71,7 @@ def open_client(
     :raises SsbenchError: there is no access to it.
     """
     from ssbench.cli.config import store_options  # these load slowly
-    from ssbench.runner.connections import own_hub, reach_store
+    from ssbench.runner.session import own_hub, reach_store
     from ssbench.storage.registry import open_admin
     from ssbench.storage.retrying_client import RetryingClient
 

@@ -26,11 +26,24 @@ from ssbench.core.naming import (
     why_not_ours,
 )
 from ssbench.core.text import bytes_text, plural, printable
-from ssbench.runner import resume
-from ssbench.runner.deletions import PAUSES_S, CleanupResult, Deletions, KeptContainers
-from ssbench.runner.listings import PAGE, for_each, list_containers, list_objects, page_size
-from ssbench.runner.orphans import OrphanedObjects, read_orphans
-from ssbench.runner.resume import SearchResult
+from ssbench.runner.containers import (
+    PAGE,
+    PAUSES_S,
+    CleanupResult,
+    Deletions,
+    KeptContainers,
+    for_each,
+    list_containers,
+    list_objects,
+    page_size,
+)
+from ssbench.runner.orphans import (
+    OrphanedObjects,
+    SearchResult,
+    delete_orphaned,
+    find_orphaned,
+    read_orphans,
+)
 from ssbench.runner.session import counted_phase
 from ssbench.storage.base import ContainerEntry, unless_missing
 from ssbench.storage.registry import row_of
@@ -174,7 +187,7 @@ def delete_orphans(
 
     :raises SsbenchError: a container can't be listed.
     """
-    found = resume.find(
+    found = find_orphaned(
         cleaner.client, orphans, cleaner.observers[0].wait_for, use_existing=use_existing
     )
     if cleaner.client.stopping():
@@ -191,7 +204,7 @@ def delete_orphans(
             return ExitStatus.FAILED
     title = "Looking at objects" if cleaner.dry_run else "Deleting objects"
     with counted_phase(cleaner.observers, Phase.CLEANUP, title=title) as progress:
-        result = resume.delete(cleaner.client, orphans, found, progress, dry_run=cleaner.dry_run)
+        result = delete_orphaned(cleaner.client, orphans, found, progress, dry_run=cleaner.dry_run)
     done = result.objects or result.uploads
     if cleaner.dry_run and result.ok and not (done or result.interrupted):
         say(f"Nothing is left of run {orphans.run_id}.")

@@ -47,14 +47,6 @@ from ssbench.master.master import Master
 from ssbench.master.phase_machine import PhasePlan
 from ssbench.runner import resolve
 from ssbench.runner.config import RunConfig
-from ssbench.runner.connections import (
-    Store,
-    check_encrypted,
-    embedded_store,
-    open_ports,
-    own_hub,
-    reach_store,
-)
 from ssbench.runner.local_workers import users_per_worker
 from ssbench.runner.prepare import (
     Check,
@@ -65,6 +57,14 @@ from ssbench.runner.prepare import (
     make_containers,
     mean_size,
     state_of,
+)
+from ssbench.runner.session import (
+    Store,
+    check_encrypted,
+    embedded_store,
+    open_ports,
+    own_hub,
+    reach_store,
 )
 from ssbench.runner.single_run import settings_of
 from ssbench.runner.ssh_workers import SshWorkers, start_ssh_workers

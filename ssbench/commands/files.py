@@ -37,8 +37,7 @@ from ssbench.core.workload.workload import NumberedWorkload
 from ssbench.host.files import open_file
 from ssbench.live.terminal import make_progress
 from ssbench.runner import execute, open_session
-from ssbench.runner.config import FREE_PORTS, RunConfig, RunPlan
-from ssbench.runner.scenarios import ScenarioText
+from ssbench.runner.config import FREE_PORTS, RunConfig, RunPlan, ScenarioText
 from ssbench.runner.session import Session
 from ssbench.runner.single_run import RunResult
 from ssbench.runner.stop import Stop

@@ -32,7 +32,7 @@ from ssbench.core.peers import Limits, TransportConfig
 from ssbench.core.settings import StorageSettings
 from ssbench.core.text import latency_text, plural, printable
 from ssbench.master.master import Master
-from ssbench.runner.connections import bind, own_hub, warn_all
+from ssbench.runner.session import bind, own_hub, warn_all
 from ssbench.runner.stop import Stop
 from ssbench.transport.key import CurveKey, load_key
 from ssbench.transport.network import (
@@ -303,7 +303,7 @@ def _named(server: tuple[str, int]) -> str:
 
 def kill_workers(ns: argparse.Namespace) -> ExitStatus:
     """End all workers of this host's master."""
-    from ssbench.runner.connections import kill_workers as kill
+    from ssbench.runner.session import kill_workers as kill
 
     stop = Stop()
     with watched(ns, stop, "none", hold=False) as progress:

@@ -172,7 +172,7 @@ def list_scenarios(ns: argparse.Namespace) -> ExitStatus:
     import shutil
     import textwrap
 
-    from ssbench.runner.scenarios import list_canned
+    from ssbench.runner.config import list_canned
 
     scenarios = list_canned()
     indent = max(len(name) for name, _ in scenarios) + 2

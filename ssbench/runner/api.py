@@ -20,10 +20,9 @@ from ssbench.core.scenario.scenario import OPTIONS as OF_SCENARIO
 from ssbench.core.stats.compare import Comparison, comparison
 from ssbench.core.stats.intervals import Sides
 from ssbench.core.stats.selection import Selection
-from ssbench.runner.config import FREE_PORTS, RunConfig, SearchConfig
+from ssbench.runner.config import FREE_PORTS, RunConfig, ScenarioText, SearchConfig, find_scenario
 from ssbench.runner.paired import PairedRuns
 from ssbench.runner.results import StoredStats, read_distinct, read_stats
-from ssbench.runner.scenarios import ScenarioText, find_scenario
 from ssbench.runner.series import LimitSearch, Sweep
 from ssbench.runner.single_run import RunResult
 from ssbench.runner.stop import Stop

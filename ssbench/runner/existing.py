@@ -21,7 +21,7 @@ from ssbench.core.text import plural, printable
 from ssbench.core.workload.bench import bench_jobs
 from ssbench.core.workload.population import Population
 from ssbench.runner.config import RunPlan
-from ssbench.runner.listings import list_objects, page_size
+from ssbench.runner.containers import list_objects, page_size
 from ssbench.storage.retrying_client import RetryingClient
 
 MOST_OBJECTS = 100_000

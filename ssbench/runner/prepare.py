@@ -21,7 +21,7 @@ from ssbench.core.operations import parameters_of
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.settings import StorageSettings
 from ssbench.core.text import bytes_text, plural, printable
-from ssbench.runner.listings import for_each
+from ssbench.runner.containers import for_each
 from ssbench.storage.base import StateAdmin, StoreAdmin, StoreLimits, StoreState
 from ssbench.storage.registry import FREE_SPACE, row_of
 from ssbench.storage.retrying_client import RetryingClient

@@ -47,8 +47,8 @@ from ssbench.storage.registry import check_capabilities, destination_of
 if TYPE_CHECKING:
     from ssbench.core.stats.steady import ThresholdWatch
     from ssbench.master.master import Master
-    from ssbench.runner.connections import Store
     from ssbench.runner.results import StoredStats
+    from ssbench.runner.session import Store
 
 #: Users that upload or delete objects around a run, unless the run itself has more.
 MAX_SETUP_USERS = 64
@@ -448,8 +448,11 @@ class Run:
 
         A lost worker began none after its lease, which ended before the master gave it up.
         """
-        from ssbench.runner.orphans import KINDS, OrphanedObjects  # load slowly
-        from ssbench.runner.resume import abort_uploads
+        from ssbench.runner.orphans import (  # load slowly
+            KINDS,
+            OrphanedObjects,
+            abort_orphaned_uploads,
+        )
 
         session, warn = self.session, self.session.warn
         settings = self._settings(session.store())
@@ -459,7 +462,7 @@ class Run:
         orphans = OrphanedObjects(self.scenario, self.run_id, period=period)
         concurrency = self.scenario.container_concurrency
         with session.client(settings, concurrency, stoppable=False) as client:
-            found = abort_uploads(client, orphans)
+            found = abort_orphaned_uploads(client, orphans)
         if found.uploads:
             warn(f"Aborted {plural(found.uploads, 'upload')} that lost workers had left open")
         if found.examples:

@@ -17,8 +17,8 @@ from typing import IO, Any
 import pytest
 
 from ssbench.cli.master import main
+from ssbench.runner.config import CANNED
 from ssbench.runner.results import read_stats
-from ssbench.runner.scenarios import CANNED
 from ssbench.transport.key import CurveKey
 from tests.cli.shell import Shell, free_ports, scenario
 from tests.report import runs
@@ -171,7 +171,7 @@ def test_kill_workers_says_that_it_was_interrupted(
         os.kill(os.getpid(), signal.SIGINT)
         return [], ["a\x1b"]
 
-    monkeypatch.setattr("ssbench.runner.connections.kill_workers", interrupted)
+    monkeypatch.setattr("ssbench.runner.session.kill_workers", interrupted)
     said = "Still running: worker a\\x1b\nssbench-master: interrupted by SIGINT (exit status 5)\n"
     assert shell("kill-workers") == (5, "", said)
 

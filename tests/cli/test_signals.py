@@ -10,7 +10,7 @@ import pytest
 
 from ssbench.cli import start as module
 from ssbench.cli.start import SIGNALS, STARTUP_GRACE_S, Signals
-from ssbench.runner.connections import own_hub
+from ssbench.runner.session import own_hub
 from ssbench.runner.stop import Stop
 
 

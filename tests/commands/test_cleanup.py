@@ -18,7 +18,7 @@ from ssbench.core.model import Result
 from ssbench.core.naming import RUN_HEADER, container_name
 from ssbench.core.operations import CREATE
 from ssbench.live.terminal import make_progress
-from ssbench.runner.resume import OrphanedObjects
+from ssbench.runner.orphans import OrphanedObjects
 from ssbench.storage.base import OpenUpload
 from ssbench.storage.retrying_client import RetryingClient
 from tests.cli.shell import Shell, stat_file

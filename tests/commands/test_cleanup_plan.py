@@ -14,7 +14,7 @@ from ssbench.core.errors import AuthError, StorageError
 from ssbench.core.model import ErrorKind
 from ssbench.core.naming import LeftAlone, container_name
 from ssbench.core.settings import Credentials
-from ssbench.runner.deletions import CleanupResult
+from ssbench.runner.containers import CleanupResult
 from ssbench.storage.base import ContainerEntry, OpenUpload, StoreLimits
 from tests.fakes.drivers import with_token
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error

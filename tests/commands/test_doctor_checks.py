@@ -26,8 +26,7 @@ from ssbench.core.model import ErrorKind, Job
 from ssbench.core.peers import TransportConfig
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.settings import StorageSettings
-from ssbench.runner.config import RunConfig
-from ssbench.runner.scenarios import ScenarioText
+from ssbench.runner.config import RunConfig, ScenarioText
 from ssbench.storage.base import StoreLimits, StoreState
 from ssbench.storage.options import StoreOptions
 from ssbench.storage.registry import StoreRow

@@ -10,8 +10,7 @@ from ssbench.commands.replay.access_log import RequestLog, read_logs
 from ssbench.commands.replay.formats import UNKNOWN
 from ssbench.commands.replay.plan import Replay
 from ssbench.core.errors import UsageError
-from ssbench.runner.config import RunConfig
-from ssbench.runner.scenarios import ScenarioText
+from ssbench.runner.config import RunConfig, ScenarioText
 from tests.commands.test_log_formats import combined, s3, swift, versitygw
 
 

@@ -24,8 +24,7 @@ from ssbench.core.operations import CREATE
 from ssbench.core.peers import TransportConfig
 from ssbench.master.phase_machine import PhaseOutcome
 from ssbench.runner import existing
-from ssbench.runner.config import RunConfig
-from ssbench.runner.scenarios import ScenarioText
+from ssbench.runner.config import RunConfig, ScenarioText
 from ssbench.runner.single_run import RunResult
 from ssbench.storage.options import StoreOptions
 

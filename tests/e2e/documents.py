@@ -27,7 +27,7 @@ from msgspec.structs import replace
 from ssbench import statfile
 from ssbench.core.naming import RUN_ID_BYTES
 from ssbench.core.records import RunHeader
-from ssbench.runner.scenarios import CANNED
+from ssbench.runner.config import CANNED
 from ssbench.statfile import StatFileWriter
 from tests.commands.test_converted import WORKLOAD
 from tests.commands.test_log_formats import combined

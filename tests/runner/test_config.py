@@ -14,9 +14,8 @@ from ssbench.core.hostlist import parse_hosts
 from ssbench.core.model import Group
 from ssbench.core.peers import TransportConfig
 from ssbench.runner import resolve
-from ssbench.runner.config import RunConfig
+from ssbench.runner.config import RunConfig, ScenarioText
 from ssbench.runner.results import parse_thresholds
-from ssbench.runner.scenarios import ScenarioText
 from ssbench.storage.options import StoreOptions
 
 HOSTS = parse_hosts("a:2,b")

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ssbench.core.errors import AuthError, UsageError
 from ssbench.core.peers import TransportConfig
-from ssbench.runner.connections import bind, check_encrypted, reach_store
+from ssbench.runner.session import bind, check_encrypted, reach_store
 from ssbench.runner.stop import Stop
 from ssbench.storage.options import StoreOptions
 from ssbench.storage.registry import open_admin
@@ -85,7 +85,7 @@ class Old(importlib.abc.MetaPathFinder):
             warnings.warn("of old", DeprecationWarning)
 sys.meta_path.insert(0, Old())
 from ssbench.runner.stop import Stop
-from ssbench.runner.connections import reach_store
+from ssbench.runner.session import reach_store
 from ssbench.storage.options import StoreOptions
 try:
     reach_store(StoreOptions(), print, Stop())

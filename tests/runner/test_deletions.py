@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from ssbench.runner.deletions import (
+from ssbench.runner.containers import (
     BULK_NAMES,
     GIVE_UP_AFTER,
+    PAGE,
     CleanupStopped,
     Deletions,
+    page_size,
 )
-from ssbench.runner.listings import PAGE, page_size
 from ssbench.storage.base import OpenUpload, StoreLimits
 from ssbench.storage.retrying_client import RetryingClient
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error

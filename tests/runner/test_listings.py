@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.core.errors import SsbenchError, StorageError
-from ssbench.runner.deletions import open_uploads
-from ssbench.runner.listings import list_containers, list_objects, pages
+from ssbench.runner.containers import list_containers, list_objects, open_uploads, pages
 from ssbench.storage.base import ObjectEntry, OpenUpload
 from ssbench.storage.retrying_client import RetryingClient
 from tests.runner.clients import client

@@ -20,9 +20,8 @@ from ssbench.core.peers import Limits
 from ssbench.core.settings import StorageSettings
 from ssbench.host.process import HostLimits
 from ssbench.master.master import Master
-from ssbench.runner.config import WORKER_COMMAND, RunConfig
+from ssbench.runner.config import WORKER_COMMAND, RunConfig, find_scenario
 from ssbench.runner.local_workers import LocalWorkers, start_local_workers
-from ssbench.runner.scenarios import find_scenario
 from ssbench.storage.options import StoreOptions
 from ssbench.transport.key import CurveKey
 from ssbench.transport.master_transport import MasterTransport

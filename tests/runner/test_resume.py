@@ -29,9 +29,15 @@ from ssbench.core.operations import (
 from ssbench.core.records import ResultBatch
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.settings import StorageSettings
-from ssbench.runner.deletions import GIVE_UP_AFTER, CleanupResult, KeptContainers
-from ssbench.runner.orphans import OrphanedObjects, OrphanedReplay
-from ssbench.runner.resume import SearchResult, abort_uploads, delete, find
+from ssbench.runner.containers import GIVE_UP_AFTER, CleanupResult, KeptContainers
+from ssbench.runner.orphans import (
+    OrphanedObjects,
+    OrphanedReplay,
+    SearchResult,
+    abort_orphaned_uploads,
+    delete_orphaned,
+    find_orphaned,
+)
 from ssbench.storage.base import ObjectEntry, OpenUpload
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
 from tests.runner.clients import client
@@ -110,8 +116,8 @@ class Lagging(MemoryStorage):
 def clean_up(
     storage: MemoryStorage, left: OrphanedObjects, concurrency: int = 4
 ) -> tuple[SearchResult, CleanupResult]:
-    found = find(client(storage, concurrency), left)
-    return found, delete(client(storage, concurrency), left, found)
+    found = find_orphaned(client(storage, concurrency), left)
+    return found, delete_orphaned(client(storage, concurrency), left, found)
 
 
 def names(store: MemoryStore) -> list[str]:
@@ -208,13 +214,13 @@ def test_an_unmarked_container_is_skipped() -> None:
     store.containers["b_000001"].marker = False
     left = orphans_by(*(row(CREATE, number) for number in (10, 11, 12)))
     storage = MemoryStorage(store)
-    found = find(client(storage, 10), left)
+    found = find_orphaned(client(storage, 10), left)
     assert (found.unmarked, found.total) == (KeptContainers(1, ["b_000001"]), 2)
-    assert delete(client(storage, 10), left, found).objects == 2
+    assert delete_orphaned(client(storage, 10), left, found).objects == 2
     assert [*store.containers["b_000001"].objects] == [NAMING.object(0, 10)]
-    found = find(client(storage, 10), left, use_existing=True)
+    found = find_orphaned(client(storage, 10), left, use_existing=True)
     assert (found.unmarked.count, found.listed) == (0, 1)
-    assert delete(client(storage, 10), left, found).objects == 1
+    assert delete_orphaned(client(storage, 10), left, found).objects == 1
 
 
 def test_without_account_listing_each_container_is_checked() -> None:
@@ -222,11 +228,11 @@ def test_without_account_listing_each_container_is_checked() -> None:
     storage.store.refuse("list_containers", "", status_error(403))
     assert clean_up(storage, orphans_by())[1].objects == 1
     before = storage.store.count("container_facts")
-    find(client(storage, 10, stopping=lambda: True), orphans_by())
+    find_orphaned(client(storage, 10, stopping=lambda: True), orphans_by())
     assert storage.store.count("container_facts") == before
     storage.store.refuse("list_containers", "", status_error(500))
     with pytest.raises(StorageError, match="500"):
-        find(client(storage, 10), orphans_by())
+        find_orphaned(client(storage, 10), orphans_by())
 
 
 def test_memory_follows_existing_objects_not_the_file() -> None:
@@ -245,7 +251,7 @@ def test_memory_follows_existing_objects_not_the_file() -> None:
     try:
         left = OrphanedObjects(scenario, RUN)
         left.add(batch)
-        found = find(client(MemoryStorage(store), 10), left)
+        found = find_orphaned(client(MemoryStorage(store), 10), left)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -269,7 +275,7 @@ def test_listed_names_are_not_kept() -> None:
     store.add("b_000000", marker=True)
     tracemalloc.start()
     try:
-        found = find(client(Endless(store), 10), orphans_by())
+        found = find_orphaned(client(Endless(store), 10), orphans_by())
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -308,14 +314,14 @@ def test_a_container_that_cannot_be_listed_is_an_error(capfd: pytest.CaptureFixt
     storage = stored((0, 10))
     storage.store.refuse("list_objects", "b_000001", status_error(403))
     with pytest.raises(StorageError, match="403"):
-        find(client(storage, 10), orphans_by())
+        find_orphaned(client(storage, 10), orphans_by())
     assert capfd.readouterr().err == ""
 
 
 def test_a_container_is_listed_from_where_the_runs_names_begin() -> None:
     storage = stored((0, 10))
     storage.store.add("b_000000", *(f"aaa_{n:06d}" for n in range(5000)))
-    find(client(storage, 10), orphans_by())
+    find_orphaned(client(storage, 10), orphans_by())
     assert storage.store.count("list_objects") <= 8
 
 
@@ -335,9 +341,9 @@ def test_stopping_ends_resume_cleanup() -> None:
     storage = stored(*((0, number) for number in range(10, 100)), store=store)
     done: list[tuple[int, int]] = []
     left = orphans_by()
-    found = find(client(storage, 10), left)
+    found = find_orphaned(client(storage, 10), left)
     stopped = client(storage, 4, stopping=lambda: len(done) >= 30)
-    result = delete(stopped, left, found, lambda gone, total: done.append((gone, total)))
+    result = delete_orphaned(stopped, left, found, lambda gone, total: done.append((gone, total)))
     assert result.interrupted
     assert 30 <= result.objects <= 34
     assert result.left == 90 - result.objects
@@ -364,9 +370,9 @@ def test_open_uploads_of_the_run_are_aborted_and_no_others(dry_run: bool) -> Non
     container = storage.store.containers["b_000001"]
     container.uploads = [*ours, *others]
     left = OrphanedObjects(IN_PARTS, RUN, period=(1000.5, 1940.0))
-    found = find(client(storage), left)
+    found = find_orphaned(client(storage), left)
     assert (found.objects, found.uploads, found.total) == (1, 4, 5)
-    result = delete(client(storage), left, found, dry_run=dry_run)
+    result = delete_orphaned(client(storage), left, found, dry_run=dry_run)
     assert (result.objects, result.uploads, result.ok) == (1, 4, True)
     assert container.uploads == ([*ours, *others] if dry_run else others)
 
@@ -390,13 +396,13 @@ def test_uploads_of_lost_workers_are_aborted_in_all_containers() -> None:
         store.containers[container].uploads = [ours[container], OpenUpload("precious", "2")]
     assert len(ours) == 3
     left = OrphanedObjects(IN_PARTS, RUN)
-    result = abort_uploads(client(MemoryStorage(store), 2), left)
+    result = abort_orphaned_uploads(client(MemoryStorage(store), 2), left)
     assert (result.uploads, result.ok, result.objects) == (3, True, 0)
     assert [[each.name for each in found.uploads] for found in store.containers.values()] == [
         ["precious"]
     ] * 3
     store.refuse("open_uploads", "b_000001", status_error(403))
-    result = abort_uploads(client(MemoryStorage(store), 2), left)
+    result = abort_orphaned_uploads(client(MemoryStorage(store), 2), left)
     assert (result.uploads, result.failed_containers) == (0, 1)
     assert result.examples == ["b_000001: the store answered 403"]
 
@@ -406,10 +412,10 @@ def test_uploads_stay_in_containers_without_a_mark_and_are_not_looked_for_in_vai
     store.add("b_000001")
     store.containers["b_000001"].uploads = uploads = [OpenUpload(NAMING.object(0, 13), "1")]
     left = OrphanedObjects(IN_PARTS, RUN)
-    assert find(client(MemoryStorage(store)), left).total == 0
+    assert find_orphaned(client(MemoryStorage(store)), left).total == 0
     assert store.containers["b_000001"].uploads == uploads
     storage = stored()
-    find(client(storage), orphans_by())
+    find_orphaned(client(storage), orphans_by())
     assert storage.store.count("open_uploads") == 0, "objects are stored as one"
 
 
@@ -419,7 +425,7 @@ def test_an_upload_that_stays_open_is_a_failure() -> None:
     storage.store.containers["b_000001"].uploads = [OpenUpload(name, "1")]
     storage.store.refuse("abort_upload", name, status_error(403))
     left = OrphanedObjects(IN_PARTS, RUN)
-    result = delete(client(storage), left, find(client(storage), left))
+    result = delete_orphaned(client(storage), left, find_orphaned(client(storage), left))
     assert not result.ok
     assert result.examples == [f"b_000001/{name}: its upload stays open: the store answered 403"]
 

@@ -7,7 +7,7 @@ from ssbench.core.model import Profile
 from ssbench.core.operations import CREATE, DELETE, READ, UPDATE
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.workload.bench import why_not_held
-from ssbench.runner.scenarios import CANNED, find_scenario, list_canned
+from ssbench.runner.config import CANNED, find_scenario, list_canned
 
 CHECKOUT = Path(__file__).parents[2]
 

@@ -18,10 +18,8 @@ from ssbench.core.errors import UsageError
 from ssbench.core.model import Phase
 from ssbench.core.peers import TransportConfig
 from ssbench.runner import start_session
-from ssbench.runner.config import RunConfig, SessionSettings
-from ssbench.runner.connections import own_hub
-from ssbench.runner.scenarios import ScenarioText
-from ssbench.runner.session import counted_phase
+from ssbench.runner.config import RunConfig, ScenarioText, SessionSettings
+from ssbench.runner.session import counted_phase, own_hub
 from ssbench.runner.stop import Stop
 from ssbench.storage.options import StoreOptions
 from ssbench.transport.key import CurveKey

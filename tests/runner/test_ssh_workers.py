@@ -21,8 +21,7 @@ import pytest
 from ssbench import __version__
 from ssbench.core.errors import NoWorkersError, UsageError
 from ssbench.core.hostlist import parse_hosts
-from ssbench.runner.config import RunConfig
-from ssbench.runner.scenarios import find_scenario
+from ssbench.runner.config import RunConfig, find_scenario
 from ssbench.runner.ssh_workers import SshWorkers
 from ssbench.runner.stop import Stop
 from ssbench.storage.options import StoreOptions

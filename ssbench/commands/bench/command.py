@@ -36,8 +36,7 @@ from ssbench.core.text import clock_text, plural, printable
 from ssbench.report.operations import MIXED_COLUMNS, READ_COLUMNS, WRITE_COLUMNS
 from ssbench.report.run import store_lines
 from ssbench.runner import check_thresholds, execute, open_session
-from ssbench.runner.deletions import PAUSES_S
-from ssbench.runner.listings import for_each
+from ssbench.runner.containers import PAUSES_S, for_each
 from ssbench.runner.methods import METHODS, MIXED, REPEATED
 from ssbench.runner.session import Session
 from ssbench.runner.single_run import RunResult, step_path

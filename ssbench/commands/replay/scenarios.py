@@ -17,7 +17,7 @@ from ssbench.core.model import SECOND_NS
 from ssbench.core.operations import Effect, row_of
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import plural, printable
-from ssbench.runner.listings import list_objects, page_size
+from ssbench.runner.containers import list_objects, page_size
 from ssbench.storage.retrying_client import RetryingClient
 
 #: Names of the size classes, and below how many bytes their objects are.

@@ -29,8 +29,8 @@ from ssbench.core.workload.workload import NumberedWorkload
 from ssbench.host.files import open_file
 from ssbench.runner import check_thresholds, execute, open_session
 from ssbench.runner.config import RunPlan
+from ssbench.runner.containers import list_objects, page_size
 from ssbench.runner.existing import MOST_PACKED, list_existing
-from ssbench.runner.listings import list_objects, page_size
 from ssbench.runner.session import Session, counted_phase
 from ssbench.runner.single_run import RunResult, step_path
 from ssbench.runner.stop import Stop

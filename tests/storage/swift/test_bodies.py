@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ssbench.core.errors import SsbenchError, StorageError
 from ssbench.core.model import ErrorKind, Timing
-from ssbench.runner.listings import pages
+from ssbench.runner.containers import pages
 from ssbench.storage.base import ContainerEntry, ContainerInfo, ObjectEntry, StoreLimits
 from ssbench.storage.http.response import BodyTooLong
 from ssbench.storage.swift.bodies import (
