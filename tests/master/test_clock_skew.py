@@ -93,15 +93,6 @@ def test_a_large_difference_of_wall_clocks_gives_one_warning() -> None:
     assert "is 120 minutes behind the master's" in behind.tracker.alarm(behind.worker)
 
 
-def test_a_wall_clock_step_during_a_run_is_noticed() -> None:
-    here = Scene()
-    here.heartbeat(0, MS // 10, MS // 10)
-    assert here.tracker.alarm(here.worker) == ""
-    here.wall_apart_ns = -SECOND_NS
-    here.heartbeat(SECOND_NS, MS, MS)  # not the best round trip
-    assert "is 1 s behind" in here.tracker.alarm(here.worker)
-
-
 # Hostile clocks -------------------------------------------------------------------------
 
 _HEARTBEAT = struct.Struct("<qqqq")  # origin, monotonic clock, time held, wall clock

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ssbench.core.dispatch.workers import WorkerState
 from ssbench.core.messages import Hello, Host
 from ssbench.core.model import SECOND_NS, Phase
-from ssbench.core.records import MASTER, ClockRecord, HostRecord, Record
+from ssbench.core.records import MASTER, HostRecord, Record
 from ssbench.host.live import HostLive, Sample
 from ssbench.master.recorder import HostMetricsRecorder
 
@@ -83,18 +83,6 @@ def test_late_metrics_belong_to_no_phase() -> None:
     here.tell(112 * SECOND_NS)  # nobody knows when
     here.log.leave()
     assert here.written == []
-
-
-def test_a_clock_is_written_when_the_worker_is_ready_and_when_it_is_known_better() -> None:
-    here = Scene()
-    here.log.check_clock(here.worker)  # no phase
-    here.enter()
-    here.log.check_clock(here.worker)  # not ready
-    here.worker.ready, here.worker.origin_ns = ("run1", Phase.RUN, False), 110 * SECOND_NS + MS
-    here.log.check_clock(here.worker)
-    here.log.check_clock(here.worker)
-    assert here.written == [ClockRecord(3, Phase.RUN, MS, MS)]
-    assert here.warnings == []
 
 
 def test_a_wall_clock_far_off_is_warned_of_also_between_phases() -> None:

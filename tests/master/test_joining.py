@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from ssbench.core.dispatch.workers import Event, WorkerJoined, Workers
-from ssbench.core.errors import ExitStatus, NoWorkersError
+from ssbench.core.errors import NoWorkersError
 from ssbench.core.messages import Bye, ControlState, Expired, Heartbeat, Hello, Leaving
-from ssbench.core.model import SECOND_NS, Phase, WorkerExit
+from ssbench.core.model import SECOND_NS, WorkerExit
 from ssbench.core.peers import Limits
 from ssbench.core.settings import StorageSettings
-from ssbench.master.worker_wait import ALL_JOINED_NS, WorkerWait
+from ssbench.master.worker_wait import WorkerWait
 from tests.fakes.drivers import with_token
 
 SETTINGS = StorageSettings(driver="noop", run_id="run1", credentials=(with_token("old", 1),))
@@ -94,16 +94,6 @@ def test_a_worker_that_never_answered_is_dropped_with_a_hint_at_the_port() -> No
 # Local workers -----------------------------------------------------------------------------
 
 
-def test_a_local_worker_that_exited_before_it_joined_is_reported() -> None:
-    here = Scene()
-    here.exits(WorkerExit("local-0", 7, "it exited with status 1; its log x ends: oops"))
-    here.wait(0.3)
-    assert here.workers.warnings == [
-        "Worker local-0 (pid 7) ended before it joined: it exited with status 1; its log x ends:"
-        " oops"
-    ]
-
-
 def test_no_worker_is_waited_for_if_none_can_join() -> None:
     here = Scene()
     here.deliver(hello(1, "local-0"))
@@ -114,45 +104,7 @@ def test_no_worker_is_waited_for_if_none_can_join() -> None:
     assert here.workers.no_workers_left(here.now_ns)
 
 
-# The control state -------------------------------------------------------------------------
-
-
-def test_a_control_state_is_due_once_a_second() -> None:
-    here = Scene()
-    first = here.workers.control_state(here.now_ns)
-    assert first is not None
-    assert here.workers.control_state(here.now_ns + SECOND_NS - 1) is None
-    assert here.workers.wait_s(here.now_ns + SECOND_NS // 4) == 0.75
-    second = here.workers.control_state(here.now_ns + SECOND_NS)
-    assert second is not None
-    assert (second.serial - first.serial, second.master_ns) == (1, here.now_ns + SECOND_NS)
-
-
-def test_a_short_worker_timeout_has_eight_control_states() -> None:
-    here = Scene(timeout_s=0.8)
-    assert all(here.workers.control_state(here.now_ns + n * SECOND_NS // 10) for n in range(8))
-
-
 # Credentials -------------------------------------------------------------------------------
-
-
-def test_rejected_credentials_are_to_be_renewed_and_broadcast() -> None:
-    here = Scene()
-    here.deliver(Expired(7, 1))
-    assert not here.workers.renewal_wanted, "no worker of this master"
-    here.deliver(hello(7))
-    here.deliver(Expired(7, 0))
-    assert not here.workers.renewal_wanted, "those of before"
-    here.deliver(Expired(7, 1))
-    assert here.workers.renewal_wanted
-    here.workers.enter(Phase.RUN)
-    here.workers.control_state(here.now_ns)
-    here.workers.renewed(with_token("new", 2), 0)
-    assert not here.workers.renewal_wanted
-    state = here.workers.control_state(here.now_ns)
-    assert state is not None
-    (new,) = state.settings["credentials"]
-    assert (new["payload"], new["serial"]) == ({"token": "new"}, 2)
 
 
 def test_a_failed_renewal_is_reported_once_and_gives_a_new_serial() -> None:
@@ -170,27 +122,6 @@ def worker_wait(here: Scene, users: int = 8, expected: int | None = None) -> Wor
     return WorkerWait(here.workers, here.address, users, expected)
 
 
-def test_without_a_number_it_ends_when_no_worker_has_joined_for_a_while() -> None:
-    here = Scene()
-    wait = worker_wait(here)
-    here.deliver(hello(1, "a"))
-    assert not wait.complete(here.now_ns + 100 * SECOND_NS), "they run 4 users of 8"
-    here.deliver(hello(2, "b"))
-    assert not wait.complete(here.now_ns + ALL_JOINED_NS)
-    assert wait.complete(here.now_ns + ALL_JOINED_NS + 1)
-    assert wait.shortcomings() == []
-
-
-def test_no_worker_joined() -> None:
-    with pytest.raises(NoWorkersError) as caught:
-        worker_wait(Scene()).shortcomings()
-    assert str(caught.value) == (
-        "no worker joined within 30 s at ports 1, 2 and 3 of 192.0.2.1; start ssbench-worker"
-        " processes with the same --zmq-key-file, open these ports in the firewalls on the way, or"
-        " give --workers N"
-    )
-
-
 @pytest.mark.parametrize(("has_key", "is_of_host"), [(True, False), (True, True), (False, False)])
 def test_an_address_that_only_this_host_reaches_is_named(has_key: bool, is_of_host: bool) -> None:
     here = Scene()
@@ -200,20 +131,6 @@ def test_an_address_that_only_this_host_reaches_is_named(has_key: bool, is_of_ho
         worker_wait(here).shortcomings()
     assert ("make-key" in str(e.value)) is (is_of_host or not has_key)
     assert "--zmq-bind-ip" in str(e.value)
-
-
-def test_fewer_workers_than_expected_are_an_error_or_a_warning() -> None:
-    here = Scene()
-    here.deliver(hello(1, "twin"), hello(2, "twin"))
-    with pytest.raises(NoWorkersError, match="only 1 of 2 workers joined within 30 s") as e:
-        worker_wait(here, 4, 2).shortcomings()
-    assert e.value.exit_status is ExitStatus.WORKERS_LOST
-    assert "is taken by" in str(e.value)
-    here = Scene(fewer_workers_ok=True)
-    here.deliver(hello(1, "a"))
-    fewer, users = worker_wait(here, 8, 2).shortcomings()
-    assert fewer == "Only 1 of 2 workers joined; continuing with 1"
-    assert "can run only 4 of 8 users (a (host, pid 1): 4); continuing with 4" in users
 
 
 def test_a_local_worker_that_exited_is_not_waited_for() -> None:
@@ -249,16 +166,3 @@ def test_the_wait_is_shown() -> None:
     here.deliver(hello(1, "a"))
     shown = worker_wait(here, expected=3).progress(7 * SECOND_NS)
     assert shown.endswith(": 1 of 3 (7 s left, then the run starts with 1)")
-
-
-# Workers that only send metrics ------------------------------------------------------------
-
-
-def test_without_other_workers_one_for_metrics_only_does_not_keep_a_run_alive() -> None:
-    here = Scene(worker_wait_s=5.0)
-    here.deliver(hello(7, "metrics")._replace(concurrency=0), hello(8))
-    here.workers.expect_workers(here.now_ns)
-    assert not here.workers.no_workers_left(here.now_ns)
-    here.deliver(Bye(8, "gone"))
-    here.workers.no_workers_left(here.now_ns)
-    assert here.workers.no_workers_left(here.now_ns + 6 * SECOND_NS)

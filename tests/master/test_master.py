@@ -23,7 +23,6 @@ from ssbench import __version__
 from ssbench.core.columns import Schema, pack_results
 from ssbench.core.errors import (
     AuthError,
-    NoWorkersError,
     StatFileError,
     StorageError,
 )
@@ -38,8 +37,8 @@ from ssbench.core.messages import (
     pack,
     unpack,
 )
-from ssbench.core.model import SECOND_NS, ErrorKind, Job, Phase, Timing
-from ssbench.core.operations import OPERATIONS, READ
+from ssbench.core.model import ErrorKind, Job, Phase, Timing
+from ssbench.core.operations import OPERATIONS
 from ssbench.core.peers import Limits
 from ssbench.core.records import (
     MASTER,
@@ -234,26 +233,6 @@ def adds_up(outcome: PhaseOutcome) -> bool:
 # A run ------------------------------------------------------------------------------------
 
 
-def test_two_workers_do_a_phase() -> None:
-    with scene() as here:
-        here.thread_worker("a", concurrency=4)
-        here.thread_worker("b", concurrency=4)
-        outcome = here.run(Ledger(500), expected=2)
-        counts = outcome.counts
-        assert (outcome.ended, outcome.reason) == ("complete", "")
-        assert (counts.sent, counts.done, counts.failed, counts.lost) == (500, 500, 0, 0)
-        assert here.observer.rows == 500
-        assert here.observer.phases == [(Phase.RUN, 500)]
-        assert here.observer.progress[-1].done == 500
-        assert here.observer.progress[-1].operations[READ][:2] == (500, 0)
-        assert here.observer.messages == []
-        assert {worker.worker_id for worker in here.told(WorkerRecord)} == {"a", "b"}
-        (phase,) = here.told(PhaseRecord)
-        assert (phase.phase, phase.users) == (Phase.RUN, 8)
-        assert here.recorder.batches > 0
-        assert "Master IDLE" in repr(here.master)
-
-
 def test_a_run_with_a_profile_records_it_for_each_process_that_is_left() -> None:
     with scene(QUICK, profile=True) as here:
         dying, _ = here.process_worker("dying"), here.process_worker("living")
@@ -279,22 +258,6 @@ def test_a_run_with_a_profile_records_it_for_each_process_that_is_left() -> None
         assert any(run_phase in stack for stack in profiles[MASTER].stacks)
 
 
-def test_a_worker_that_reports_no_profile_is_not_waited_for_long(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("ssbench.master.master.PROFILES_NS", SECOND_NS)
-
-    def answer(worker: ScriptedWorker, message: Jobs, batch: list[Job]) -> None:
-        acked = [message.batch]
-        rows = packed(batch)
-        worker.transport.send(Results(worker.incarnation, RUN, Phase.RUN, acked, rows))
-
-    with scene(profile=True) as here:
-        here.scripted(answer)
-        assert here.run(Ledger(20), users=4).ended == "complete"
-        assert [record.worker for record in here.told(ProfileRecord)] == [MASTER]
-
-
 def test_a_worker_that_cannot_sample_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ssbench.master.master.PROFILES_NS", 3600 * 10**9)
     with scene(profile=True) as here:
@@ -305,33 +268,7 @@ def test_a_worker_that_cannot_sample_is_not_waited_for(monkeypatch: pytest.Monke
         assert samples[0] == 0
 
 
-def test_only_the_run_phase_is_profiled() -> None:
-    with scene(profile=True) as here:
-        here.process_worker("w")
-        here.master.wait_for_workers(4, 1)
-        for phase in (Phase.POPULATE, Phase.CLEANUP):
-            assert here.master.run_phase(PhasePlan(phase, Ledger(100), 4)).counts.done == 100
-        assert here.told(ProfileRecord) == []
-
-
 # Who comes --------------------------------------------------------------------------------
-
-
-def test_no_worker_joins() -> None:
-    with scene(Limits(worker_wait_s=0.1)) as here:
-        with pytest.raises(NoWorkersError) as caught:
-            here.master.wait_for_workers(8, None)
-        assert str(here.transport.ports.work) in str(caught.value)
-        assert "--workers N" in str(caught.value)
-
-
-def test_fewer_workers_than_expected_may_be_enough() -> None:
-    with scene(Limits(worker_wait_s=1.0, fewer_workers_ok=True)) as here:
-        here.thread_worker(concurrency=3)
-        outcome = here.run(Ledger(50), users=8, expected=2)
-        assert outcome.counts.done == 50
-        assert any("1 of 2 workers" in message for message in here.observer.messages)
-        assert any("can run only 3 of 8 users" in message for message in here.observer.messages)
 
 
 def test_the_second_of_two_with_one_id_is_refused_and_the_run_goes_on() -> None:
@@ -355,20 +292,6 @@ def test_an_interrupt_ends_the_wait_for_workers() -> None:
         outcome = here.master.run_phase(PhasePlan(Phase.RUN, Ledger(5), 4))
         assert (outcome.ended, outcome.reason) == ("interrupted", "interrupted by SIGINT")
         assert outcome.counts.done == 0
-
-
-def test_kill_workers_names_the_workers_that_exited() -> None:
-    with scene() as here:
-        here.thread_worker("a")
-        here.thread_worker("b")
-        ended, left = here.master.kill_workers(5.0)
-        assert sorted(name.split()[0] for name in ended) == ["a", "b"]
-        assert left == []
-
-
-def test_kill_workers_without_any_is_quick() -> None:
-    with scene() as here:
-        assert here.master.kill_workers(0.1) == ([], [])
 
 
 # Metrics, and the network -----------------------------------------------------------------
@@ -494,17 +417,6 @@ class Tokens:
         storage.set_credentials = set_credentials  # type: ignore[method-assign]
         storage.actions = dict.fromkeys(OPERATIONS, act)
         return storage
-
-
-def test_a_token_is_renewed_once_for_all_workers() -> None:
-    tokens = Tokens()
-    with scene(renew=tokens.renew) as here:
-        here.thread_worker("a", open_driver=tokens.driver, concurrency=4)
-        here.thread_worker("b", open_driver=tokens.driver, concurrency=4)
-        outcome = here.run(Ledger(100), expected=2)
-        assert (outcome.counts.done, outcome.counts.failed) == (100, 0)
-        assert tokens.renewals == 1
-        assert here.master.settings.newest == with_token("new", 5)
 
 
 def test_a_token_that_cannot_be_renewed_fails_operations_and_not_the_run(

@@ -12,12 +12,11 @@ import pytest
 
 from ssbench.core.columns import JOB_SCHEMAS, JobLayout
 from ssbench.core.live import RunProgress
-from ssbench.core.messages import Ack, Bye, Jobs, Ready, Results, Returned, decode
+from ssbench.core.messages import Bye, Jobs, Ready, Results, decode
 from ssbench.core.model import SECOND_NS, Job, Phase, Stage
 from ssbench.core.operations import READ
 from ssbench.core.records import MarkRecord
 from ssbench.core.stats.steady import SteadyStateDetector
-from ssbench.core.text import plural
 from ssbench.core.workload.pacing import START_DELAY_NS, DueTimes, uniform
 from ssbench.master.phase_machine import WAIT_S, PhaseMachine, PhaseOutcome, PhasePlan, PhaseState
 from tests.core.workload.fleet import Ledger, packed
@@ -159,20 +158,6 @@ def test_stages_follow_each_other_each_with_its_users() -> None:
     assert [mark[0] for mark in here.marks()] == pytest.approx([0, 1, 2, 2.5], abs=0.01)
 
 
-def test_each_stage_is_marked_when_the_master_was_held_up_for_longer() -> None:
-    here = Scene(10**6, Stage(1.0, 2), Stage(0.5, 3), Stage(0.5, 4))
-
-    def held_up() -> None:
-        if here.now_ns < here.workers.start_ns + SECOND_NS // 2:
-            here.now_ns += 10 * SECOND_NS
-
-    here.then = held_up
-    assert here.end() == ("complete", "")
-    assert here.marks() == [
-        (0.0, "stage", 0), (1.0, "stage", 1), (1.5, "stage", 2), (2.0, "end", 2),
-    ]  # fmt: skip
-
-
 class Enough(SteadyStateDetector):
     """Steady when so many operations are done."""
 
@@ -204,19 +189,6 @@ def test_a_worker_that_never_stops_is_named() -> None:
     assert here.machine.warnings == [text]
 
 
-def test_without_workers_it_fails_after_the_wait() -> None:
-    here = Scene(10**6, worker_wait_s=30.0)
-    here.works = False
-
-    def leave() -> None:
-        here.deliver(Bye(1, "enough"))
-        here.machine.worker_left(1)
-
-    here.then = leave
-    assert here.end() == ("failed", "all workers are gone")
-    assert here.outcome.seconds == pytest.approx(30.0, abs=3 * WAIT_S)
-
-
 def test_where_all_workers_leave_before_it_begins_it_fails_at_once_with_the_last_reason() -> None:
     here = Scene(10**6, worker_wait_s=30.0)
     here.machine.announce(here.now_ns, 0.0)
@@ -224,49 +196,6 @@ def test_where_all_workers_leave_before_it_begins_it_fails_at_once_with_the_last
     here.machine.worker_left(1, "no such driver")
     assert here.end() == ("failed", "no worker could open the store: no such driver")
     assert here.outcome.seconds < 1
-
-
-def test_an_exhausted_workload_is_the_reason() -> None:
-    here = Scene(10)
-    here.ledger.exhausted = "no object is left to read"
-    assert here.end() == ("exhausted", "no object is left to read")
-
-
-# Jobs --------------------------------------------------------------------------------------
-
-
-def test_returned_jobs_are_sent_again_if_they_are_of_this_run() -> None:
-    here = Scene(4)
-    here.works = False
-    here.begin()
-    here.turn()
-    ((number, jobs), *_) = here.sent()
-    here.machine.receive(Ack(1, "another", [number]), here.now_ns)
-    here.machine.receive(Returned(1, RUN, [job.number for job in jobs]), here.now_ns)
-    assert here.machine.dispatcher.held == 0, "it does not hold them"
-    here.machine.receive(Ack(1, RUN, [number]), here.now_ns)
-    here.machine.receive(Returned(1, "another", [job.number for job in jobs]), here.now_ns)
-    assert here.machine.dispatcher.held == len(jobs)
-    here.machine.receive(Returned(1, RUN, [job.number for job in jobs]), here.now_ns)
-    here.turn()
-    again = [job.object for _, batch in here.sent() for job in batch]
-    assert {job.object for job in jobs} <= set(again)
-
-
-@pytest.mark.parametrize(
-    "changes", [{"incarnation": 99}, {"run": "another"}, {"phase": Phase.CLEANUP}]
-)
-def test_results_of_another_phase_or_worker_are_rejected(changes: dict[str, Any]) -> None:
-    here = Scene(4)
-    here.works = False
-    here.begin()
-    here.turn()
-    ((number, jobs), *_) = here.sent()
-    message = Results(1, RUN, Phase.RUN, [number], packed(jobs))
-    assert here.results(jobs, data=b"\xc1") is None, "so there was a warning before"
-    assert here.machine.receive_results(message._replace(**changes), here.now_ns) is None
-    assert here.machine.dispatcher.counts.rejected == 2
-    assert here.machine.receive_results(message, here.now_ns) is not None
 
 
 # Marks -------------------------------------------------------------------------------------
@@ -339,26 +268,6 @@ def test_workers_are_shown_with_their_states() -> None:
     assert states() == [(name, "gone")]
 
 
-def test_what_a_phase_waits_for() -> None:
-    here = Scene(100, Stage(3.0, 4))
-    here.machine.announce(here.now_ns, 1700000000.0)
-    assert here.machine.waiting_for == "Waiting for workers to connect to the store: 0 of 1"
-    here.ready()
-    here.works = False
-    here.turn()
-    assert here.machine.waiting_for == ""
-    batches = here.sent()
-    here.machine.receive(Ack(1, RUN, [number for number, _ in batches]), here.now_ns)
-    sent = sum(len(jobs) for _, jobs in batches)
-    here.stops_at_once = False
-    here.machine.abort("interrupted", "SIGINT")
-    here.turn()
-    assert here.machine.waiting_for == (
-        f"Waiting for {plural(sent, 'operation')} in flight (at most"
-        f" {here.limits.drain_timeout_s:g} s)"
-    )
-
-
 def test_progress_of_an_open_loop_has_its_target_and_late_operations() -> None:
     here = Scene(10**6, Stage(5, 4, 100.0))
     seen: list[RunProgress] = []
@@ -369,11 +278,3 @@ def test_progress_of_an_open_loop_has_its_target_and_late_operations() -> None:
     began_s = START_DELAY_NS / SECOND_NS
     assert seen[10].late == pytest.approx((11 * WAIT_S - began_s) * 100, abs=1)
     assert seen[-1].late == 500, "now it is known"
-
-
-def test_no_more_operations_are_late_than_were_not_started() -> None:
-    here = Scene(10**6, Stage(5, 4, 1e6))
-    here.ledger.dues = DueTimes(uniform(1e6, Random()), 1e6, lambda *span: 10**7)
-    here.end()
-    counts = here.outcome.counts
-    assert here.outcome.never_started == 10**6 - (counts.sent - counts.withdrawn) < 10**6

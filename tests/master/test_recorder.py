@@ -54,16 +54,6 @@ def test_after_a_failure_nothing_more_is_written_and_one_warning_is_shown() -> N
         assert said == [str(recorder.error)] == ["run.stat.gz: no space left on device"]
 
 
-def test_another_run_begins_without_the_fault_of_the_last() -> None:
-    recorder = SafeRecorder(Disk(0), lambda line: None)
-    keep_one_of_each(recorder)
-    disk = Disk(9)
-    recorder.begin(disk)
-    keep_one_of_each(recorder)
-    assert recorder.error is None
-    assert len(disk.kept) == 3
-
-
 def test_a_record_that_cannot_be_written_is_left_out_and_ends_nothing(tmp_path: Path) -> None:
     said = list[str]()
     with StatFileWriter.create(tmp_path / "stat.gz") as writer:

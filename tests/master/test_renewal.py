@@ -47,29 +47,6 @@ def outcome_of(
     return outcome
 
 
-def test_only_one_renewal_runs_at_a_time() -> None:
-    tokens = Tokens()
-    renewal = tokens.renewal()
-    for _ in range(3):
-        renewal.begin(0)
-    tokens.go.set()
-    outcome_of(renewal)
-    assert tokens.asked == 1
-
-
-def test_renewals_are_at_least_a_second_apart() -> None:
-    tokens = Tokens()
-    tokens.go.set()
-    renewal = tokens.renewal()
-    renewal.begin(0)
-    outcome_of(renewal)
-    renewal.begin(SECOND_NS - 1)
-    assert renewal.outcome(Credentials(), NOW) is None
-    assert tokens.asked == 1
-    renewal.begin(SECOND_NS)
-    assert outcome_of(renewal) == Credentials(2)
-
-
 class AtOnce:
     """A thread that is over when it has started."""
 

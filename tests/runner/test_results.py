@@ -30,6 +30,16 @@ from tests.core.stats.test_merge import lasting
 from tests.report import runs
 from tests.statfile.samples import FOOTER, HEADER, WORKER, packed, result, write_run
 
+OLD = sorted((Path(__file__).parents[1] / "golden" / "ssbench-0.3.9").glob("*.stat*"))
+
+
+@pytest.mark.parametrize("path", OLD, ids=lambda path: path.name)
+def test_old_files_are_read(path: Path) -> None:
+    said: list[str] = []
+    assert read_stats(str(path), said.append).total().operations
+    for line in said:
+        assert line.startswith(str(path))
+
 
 def test_a_report_says_how_many_records_of_a_newer_release_were_skipped(tmp_path: Path) -> None:
     path = tmp_path / "run.stat.gz"

@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import asdict, replace
 
 from ssbench.core.errors import StorageError, UsageError
-from ssbench.core.model import SECOND_NS, ErrorKind, Job, SizeClass, Timing
+from ssbench.core.model import SECOND_NS, ErrorKind, Job, SizeClass
 from ssbench.core.naming import pack_names
 from ssbench.core.operations import CREATE, READ
 from ssbench.core.settings import StorageSettings
@@ -140,22 +140,6 @@ def sent_to_a_socket(file: SourceFile) -> Iterator[bytes]:
 
 
 WAYS = {"read": lambda file: map(bytes, file.pieces()), "sendfile": sent_to_a_socket}
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_a_file_that_grows_is_sent_to_its_listed_size(folder: Path, way: str) -> None:
-    content = (folder / "large").read_bytes()
-    with source(folder).open(job()) as file:
-        pieces = WAYS[way](file)
-        sent = next(pieces)
-        assert file.sent == len(sent)
-        with (folder / "large").open("ab") as more:
-            more.write(bytes(2 * PIECE))
-        assert sent + b"".join(pieces) == content
-        timing = Timing(1, 2, 3, 0, 201)
-        with pytest.raises(StorageError) as caught:
-            file.check_unchanged(timing)
-        assert (caught.value.status, caught.value.timing) == (201, timing)
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -13,7 +13,6 @@ from ssbench.core.operations import COPY, LIST, READ
 from ssbench.core.option import Option
 from ssbench.core.settings import StorageSettings
 from ssbench.core.units import whole
-from ssbench.storage.file.login import OPTIONS as FILE_OPTIONS
 from ssbench.storage.noop import NoopStorage
 from ssbench.storage.options import (
     StoreOptions,
@@ -27,7 +26,6 @@ from ssbench.storage.registry import (
     StoreRow,
     check_capabilities,
     destination_of,
-    open_admin,
     open_provider,
     open_store,
     row_of,
@@ -61,14 +59,6 @@ class PlainStorage(NoopStorage):
 
 
 OWN = f"{__name__}:OwnStorage"
-
-
-@pytest.mark.parametrize("driver", [OwnStorage, PlainStorage])
-def test_a_users_own_driver_is_opened_by_its_place(driver: type) -> None:
-    own = StorageSettings(driver=f"{__name__}:{driver.__name__}")
-    assert type(open_store(own, seed=1, permitted=Permissions(drivers=[__name__]))) is driver
-    assert type(open_admin(own)) is driver
-    assert row_of(own.driver).name == own.driver
 
 
 @pytest.mark.parametrize("allowed", [[], ["tests"], [OWN]])
@@ -176,12 +166,6 @@ def test_a_program_gives_options_as_text_or_converted(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match=f"^storage_options: {says}") as caught:
             given_values({name: value}, OWN_OPTIONS)
         assert "s3cret" not in str(caught.value)
-
-
-def test_a_storage_option_with_choices_takes_no_other_value() -> None:
-    assert parse_storage_options(["page-cache=keep"], FILE_OPTIONS) == {"page_cache": "keep"}
-    with pytest.raises(UsageError, match="page_cache: choose from drop, keep, drop-all"):
-        parse_storage_options(["page-cache=none"], FILE_OPTIONS)
 
 
 def test_secrets_come_from_files_and_the_environment(tmp_path: Path) -> None:

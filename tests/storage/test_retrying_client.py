@@ -75,15 +75,6 @@ def test_transient_failures() -> None:
     }
 
 
-def test_requests_in_flight_are_bounded() -> None:
-    store = MemoryStore(pause=lambda: gevent.sleep(0))
-    storage = MemoryStorage(store)
-    client = RetryingClient(storage, 3)
-    pool = Pool(20)
-    pool.map(lambda name: client.call(storage.make_container, name), map(str, range(20)))
-    assert store.most_in_flight == 3
-
-
 def test_a_token_is_renewed_once_for_all_and_off_the_hub() -> None:
     store = MemoryStore(tokens={"new"}, pause=lambda: gevent.sleep(0))
     storage = MemoryStorage(store, driver_settings("old", 1))

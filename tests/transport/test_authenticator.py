@@ -13,7 +13,7 @@ import pytest
 import zmq
 
 from ssbench.core.messages import Bye, Jobs, encode
-from ssbench.core.rejected import CLOSED_EARLY, NO_KEY, OTHER_KEY, UNEXPECTED_KEY
+from ssbench.core.rejected import CLOSED_EARLY, NO_KEY, OTHER_KEY
 from ssbench.transport import authenticator
 from ssbench.transport.authenticator import ZapAuthenticator
 from ssbench.transport.key import CurveKey
@@ -139,39 +139,6 @@ def test_a_peer_without_the_key_neither_sends_nor_receives_and_is_logged_once(
         # And whoever has the key gets in, all the same.
         with worker_of(master, key) as (friend, control):
             assert all_channels(master, friend, control, PATIENCE_S) == (True, True, True)
-
-
-RUBBISH = {
-    "HTTP": b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
-    "TLS": bytes.fromhex("160301020001"),
-    "ZMTP, but nonsense": b"\xff" + bytes(8) + b"\x7f\x03" + b"A" * 200,
-    "ZMTP of another age": b"\x01\x00" * 20,
-}
-
-
-@pytest.mark.parametrize("channel", PEERS)
-@pytest.mark.parametrize("data", RUBBISH.values(), ids=RUBBISH)
-def test_a_peer_with_another_protocol_is_logged(channel: str, data: bytes) -> None:
-    with MasterTransport("127.0.0.1", ANY, CurveKey.generate()) as master:
-        port = getattr(master.ports, channel)
-        lines: list[str] = []
-        with socket.create_connection(("127.0.0.1", port)) as sock:
-            sock.sendall(data)
-            assert until(lambda: told(master, lines))
-        assert list(master.receive(0.02, {})) == []
-        assert len(lines) == 1
-        assert re.match(rf"Rejected a peer at {SOMEWHERE}, port {port}: ", lines[0])
-
-
-def test_without_a_key_a_worker_that_has_one_is_logged() -> None:
-    key = CurveKey.generate()
-    with (
-        MasterTransport("127.0.0.1", ANY, None) as master,
-        worker_of(master, key) as (transport, control),
-    ):
-        lines: list[str] = []
-        assert until(lambda: tended(transport, control) and told(master, lines), 20)
-        assert lines[0].endswith((UNEXPECTED_KEY, CLOSED_EARLY))
 
 
 @pytest.mark.timeout(30)

@@ -181,15 +181,6 @@ def test_without_a_home_of_our_own_there_is_no_key(
     assert channel_key(None, None, silent) is None
 
 
-def test_only_the_beginning_of_an_endless_file_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "key"
-    CurveKey.generate().save(str(path))
-    with path.open("ab") as file:
-        file.truncate(1 << 40)  # sparse: a terabyte of zeros
-    with pytest.raises(UsageError, match="not a key"):
-        CurveKey.load(str(path))
-
-
 @pytest.mark.usefixtures("umask")
 def test_a_new_key_file_is_private_whatever_the_umask(tmp_path: Path) -> None:
     path = tmp_path / "key"

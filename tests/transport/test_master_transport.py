@@ -3,32 +3,17 @@
 from __future__ import annotations
 
 import socket
-import time
 from contextlib import closing
 
 import pytest
 import zmq
 
-from ssbench.core.dispatch.dispatcher import CLOSED_NS
 from ssbench.core.errors import ExitStatus
 from ssbench.core.messages import SECRET_BYTES, Ack, Bye, Hello, Message, encode
-from ssbench.core.model import SECOND_NS
 from ssbench.transport.key import CurveKey
 from ssbench.transport.master_transport import MasterTransport, pipe_length
 from ssbench.transport.sockets import Ports, TransportError
-from tests.transport.ends import ANY, until, worker_of
-
-
-def test_what_is_sent_once_a_connection_has_ended_is_not_lost() -> None:
-    with MasterTransport("127.0.0.1", ANY, None) as master, worker_of(master) as (transport, _):
-        for _ in range(20):
-            transport.open_work(2)
-            assert until(lambda: master.work_connections == 1)
-            assert until(lambda: master.send_jobs(b"x"))
-            transport.close_work()
-            assert until(lambda: master.work_connections == 0)
-            time.sleep(CLOSED_NS / SECOND_NS)
-            assert not master.send_jobs(b"x")
+from tests.transport.ends import ANY, until
 
 
 @pytest.mark.parametrize(

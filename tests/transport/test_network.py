@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import resource
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -123,23 +121,6 @@ def test_a_listener_ends_when_a_client_says_so() -> None:
         end((listener.ip, listener.port), KEY, 1.0)
         thread.join(60)
         assert not thread.is_alive()
-
-
-def test_a_connection_that_cannot_be_accepted_ends_no_listener() -> None:
-    with listening() as address, socket.socket() as client:
-        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-        try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
-            client.connect(address)
-            time.sleep(0.1)
-        finally:
-            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-        assert measure(address, None, seconds=0, size_bytes=1).sent
-
-
-def test_a_listener_ends_if_no_client_uses_it() -> None:
-    with NetworkListener("127.0.0.1", 0, None, "") as listener:
-        listener.serve(0.1)
 
 
 def test_a_client_that_sends_more_than_it_announced_is_disconnected(

@@ -5,9 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import threading
-from collections.abc import Iterator
-from contextlib import suppress
-from pathlib import Path
 
 import pytest
 import zmq
@@ -22,31 +19,12 @@ from ssbench.transport.sockets import (
     make_socket,
     resolve,
 )
-from tests.transport.ends import ANY, PATIENCE_S, all_channels, until, worker_of
+from tests.transport.ends import ANY, PATIENCE_S, all_channels, worker_of
 
 #: Long enough for a handshake on loopback, which takes some 20 ms, to have happened.
 GRACE_S = 0.4
 
 has_batch = pytest.mark.skipif(not HAS_BATCH, reason="only Linux has batch threads")
-
-
-def zeromqs_threads() -> Iterator[int]:
-    """The threads of libzmq in this process."""
-    for task in Path("/proc/self/task").iterdir():
-        with suppress(OSError):  # it has ended meanwhile
-            if "ZMQ" in (task / "comm").read_text():
-                yield int(task.name)
-
-
-@has_batch
-def test_zeromq_threads_use_the_batch_policy() -> None:
-    before = set(zeromqs_threads())
-    with MasterTransport("127.0.0.1", ANY, None) as master, worker_of(master):
-        # Two of each side. They name themselves once they run.
-        assert until(lambda: len(set(zeromqs_threads()) - before) == 4)
-        policies = {os.sched_getscheduler(task) for task in set(zeromqs_threads()) - before}
-        assert policies == {os.SCHED_BATCH}
-        assert os.sched_getscheduler(0) == os.SCHED_OTHER
 
 
 @pytest.mark.program("ipv6")
@@ -104,13 +82,6 @@ def policies() -> tuple[int, int]:
     thread.start()
     thread.join()
     return os.sched_getscheduler(0), found[0]
-
-
-@has_batch
-def test_the_policy_is_restored_after_an_error() -> None:
-    with pytest.raises(KeyError), batch_scheduling():
-        raise KeyError
-    assert policies() == (os.SCHED_OTHER, os.SCHED_OTHER)
 
 
 @has_batch

@@ -14,7 +14,6 @@ from ssbench.core.messages import (
     MAX_WORKER_MESSAGE_BYTES,
     Ack,
     Bye,
-    Expired,
     Hello,
     Jobs,
     Leaving,
@@ -38,7 +37,6 @@ from ssbench.worker.machine import (
     HeldJobs,
     OpenJobs,
     Resize,
-    SetCredentials,
     WorkerMachine,
     WorkerPhase,
     WorkerSettings,
@@ -209,16 +207,6 @@ def test_a_refused_worker_keeps_asking_and_exits_after_a_while(
     assert here.all_of(Bye)[0].reason == "refused: taken by another"
 
 
-def test_without_a_master_one_warning_names_the_possible_causes(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    here = Script()
-    here.wait(NO_MASTER_WARNING_S)
-    assert caplog.text == ""
-    here.wait(60)
-    assert caplog.text.count("does it have the same key?") == 1
-
-
 def test_a_worker_that_the_master_rejects_does_not_ask_whether_one_is_running(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -260,16 +248,6 @@ def test_without_users_in_a_phase_jobs_are_returned_until_none_is_on_its_way() -
     assert here.started == [1, 2, 7]
 
 
-def test_users_that_are_no_longer_wanted_when_connected_do_not_start() -> None:
-    here = at_work(2)
-    here.connects = False
-    here.control(workers={here.machine.incarnation: (4, None)})
-    here.control(workers={here.machine.incarnation: (1, None)})
-    here.machine.connected(here.phase, 4)
-    here.settle()
-    assert here.phase.held.users == [1]
-
-
 def test_a_phase_that_ends_before_the_store_connects_is_not_reported() -> None:
     here = Script()
     here.connects = False
@@ -307,23 +285,6 @@ def test_large_results_are_split_into_messages_that_the_master_takes() -> None:
     assert max(len(encode(part)) for part in parts) <= MAX_WORKER_MESSAGE_BYTES
     assert [row.number for part in parts for row in rows_of(part)] == list(range(1, 65))
     assert [number for part in parts for number in part.acked] == []
-
-
-def test_jobs_of_another_run_are_returned_under_its_id() -> None:
-    here = at_work()
-    batch = here.arrive(4, 5, run="another")
-    own = here.machine.incarnation
-    assert here.sent == [Ack(own, "another", [batch]), Returned(own, "another", [4, 5])]
-
-
-@pytest.mark.parametrize(
-    "changes", [{"phase": Phase.POPULATE}, {"age_ns": 5 * SECOND + 1}], ids=["phase", "stale"]
-)
-def test_jobs_that_must_not_start_are_returned(changes: dict[str, Any]) -> None:
-    here = at_work()
-    batch = here.arrive(4, **changes)
-    own = here.machine.incarnation
-    assert here.sent == [Ack(own, RUN, [batch]), Returned(own, RUN, [4])]
 
 
 MALFORMED = {
@@ -373,40 +334,6 @@ def test_jobs_with_due_times_are_queued_in_their_order() -> None:
     assert [job.number for job in held.queues[0]] == [2, 4]
     held.release_due(30)
     assert [job.number for job in held.queues[0]] == [2, 4, 1, 3]
-
-
-# Credentials ---------------------------------------------------------------------------------
-
-
-def settings_with(serial: int) -> dict[str, Any]:
-    return {"credentials": [{"serial": serial}]}
-
-
-def test_the_master_is_asked_once_a_second_until_newer_credentials_come() -> None:
-    here = Script()
-    here.join(settings=settings_with(3))
-    began_ns = here.now_ns + 1
-    for _ in range(9):  # several users ask
-        assert here.machine.credentials_renewed(began_ns, here.now_ns, here.now_ns) is None
-    here.settle()
-    assert here.all_of(Expired) == [Expired(here.machine.incarnation, 3)]
-    here.wait(1)
-    assert here.machine.credentials_renewed(began_ns, here.now_ns, here.now_ns) is None
-    here.settle()
-    assert len(here.all_of(Expired)) == 2
-    here.control(settings=settings_with(4))
-    assert here.machine.credentials_renewed(began_ns, here.now_ns, here.now_ns) is True
-    assert here.all_of(SetCredentials)[-1].credentials.serial == 4
-
-
-def test_the_wait_for_credentials_ends_after_a_minute_and_with_the_phase() -> None:
-    here = at_work()
-    since_ns = here.now_ns
-    later_ns = since_ns + 60 * SECOND
-    assert here.machine.credentials_renewed(since_ns, since_ns, later_ns) is None
-    assert here.machine.credentials_renewed(since_ns, since_ns, later_ns + 1) is False
-    here.control(run="", phase=0)
-    assert here.machine.credentials_renewed(since_ns, since_ns, since_ns) is False
 
 
 # The lease -----------------------------------------------------------------------------------
@@ -487,16 +414,6 @@ def test_time_in_which_the_worker_itself_was_stopped_does_not_count() -> None:
     assert here.machine.status is ExitStatus.OK
 
 
-@pytest.mark.parametrize(
-    ("phase", "status"), [(Phase.IDLE, ExitStatus.OK), (Phase.RUN, ExitStatus.FAILED)]
-)
-def test_exit_with_a_master_that_is_lost(phase: Phase, status: ExitStatus) -> None:
-    here = at_work(exit_with_master=True)
-    here.control(phase=int(phase), run=RUN if phase else "")
-    here.wait(11)
-    assert here.machine.status is status
-
-
 def test_exit_with_a_master_whose_run_is_over() -> None:
     here = at_work(exit_with_master=True)
     here.arrive(1)
@@ -565,15 +482,6 @@ def test_a_second_stop_exits_at_once() -> None:
     here.start(1)
     here.machine.stop("SIGTERM")
     here.machine.stop("SIGTERM")
-    assert here.machine.status is ExitStatus.OK
-
-
-def test_a_worker_that_is_told_to_exit_waits_2_s_for_a_master_that_does_not_answer() -> None:
-    here = at_work(1)
-    here.machine.stop("SIGTERM")
-    here.wait(1.9, step_s=0.02)
-    assert here.machine.status is None
-    here.wait(0.2, step_s=0.02)
     assert here.machine.status is ExitStatus.OK
 
 

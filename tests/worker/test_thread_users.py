@@ -96,31 +96,6 @@ def team() -> Iterator[Callable[..., Team]]:
         each.user_pool.close()
 
 
-def test_the_loop_goes_on_while_threads_block(team: Callable[..., Team]) -> None:
-    here = team(1)
-    here.driver.go_on.clear()
-    here.work(1)
-    here.until(lambda: here.driver.in_flight == 1)
-    blocked_ns = time.perf_counter_ns()
-    for _ in range(5):
-        gevent.sleep(0.005)
-    assert not [*here.held.finished, *here.rows]
-    blocked_ns = time.perf_counter_ns() - blocked_ns
-    here.driver.go_on.set()
-    here.results(1)
-    assert here.rows[0].last_byte_ns >= blocked_ns
-
-
-def test_failures_are_retried_as_those_of_greenlets(team: Callable[..., Team]) -> None:
-    here = team(2)
-    here.driver.faults = {1: [DOWN, DOWN], 2: [DOWN, DOWN, DOWN], 3: ["no timing"], 4: [KeyError()]}
-    here.work(1, 2, 3, 4, 5)
-    found = here.results(5)
-    reset, defect = int(ErrorKind.RESET), int(ErrorKind.INTERNAL)
-    assert found == [(1, 0), (2, reset), (3, defect), (4, defect), (5, 0)]
-    assert {row.number: row.retries for row in here.rows} == {1: 2, 2: 2, 3: 0, 4: 0, 5: 0}
-
-
 def test_users_pause_between_operations(team: Callable[..., Team]) -> None:
     here = team(1, think_s=(0.1, 0.1))
     began = time.monotonic()
@@ -167,17 +142,6 @@ def test_what_waits_for_threads_is_taken_back_when_the_store_becomes_slow(
     here.user_pool.tick()
     assert here.held.busy == 1
     assert [job.number for job in here.held.queues[0]] == [*range(2, 21)]
-
-
-def test_without_users_what_waits_for_threads_is_taken_back(team: Callable[..., Team]) -> None:
-    here = ahead(team)
-    here.resize(0)
-    assert [job.number for job in here.held.queues[0]] == [*range(2, 21)]
-    here.driver.go_on.set()
-    here.until(lambda: not here.held.busy)
-    assert here.driver.begun == 1
-    here.resize(2)
-    assert here.results(20) == [(number, 0) for number in range(1, 21)]
 
 
 def test_without_users_an_operation_in_flight_is_retried(team: Callable[..., Team]) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 import itertools
 import random
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from types import FrameType
 from typing import Any
 
 import gevent
@@ -23,10 +21,7 @@ from ssbench.core.messages import Results, Returned
 from ssbench.core.model import NONE_NS, ErrorKind, Job, Phase, Result, SizeClass, Timing
 from ssbench.core.operations import (
     CREATE,
-    DELETE,
-    HEAD,
     OPERATIONS,
-    RANGE_READ,
     READ,
     RECEIVING,
     UPDATE,
@@ -43,7 +38,7 @@ from ssbench.worker.machine import (
     WorkerSettings,
 )
 from ssbench.worker.thread_users import ThreadUserPool
-from ssbench.worker.user_pool import FEW, MAX_RENEWALS, QUICK, Bandwidth, UserPool
+from ssbench.worker.user_pool import QUICK, Bandwidth, UserPool
 from tests.fakes.control_states import IDLE
 from tests.fakes.scripted_master import rows_of
 
@@ -257,18 +252,6 @@ def test_the_row_of_a_success(operation: Operation) -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("operation", OPERATIONS.values())
-def test_a_success_after_retries_has_their_count(operation: Operation) -> None:
-    driver = Driver()
-    driver.script.extend([refused(503), refused(429)])
-    row = result_row(driver, operation)
-    first = result_row(Driver(), operation)
-    later = {"headers_ns": 27 * MS, "last_byte_ns": 30 * MS, "retries": 2, "rate_limited": 1}
-    if operation in RECEIVING:
-        later["first_byte_ns"] = 28 * MS
-    assert row == first._replace(**later)
-
-
 def test_the_row_of_a_failure_without_a_response() -> None:
     driver = Driver()
     driver.always = StorageError(ErrorKind.RESET, "the connection broke", url=1)
@@ -349,89 +332,7 @@ def test_a_renewal_is_counted_and_in_no_latency() -> None:
     assert row.renewed_ns == 710 * MS  # it was started first when the user took it
 
 
-def test_a_deadline_starts_anew_with_a_renewal() -> None:
-    driver = Driver()
-    driver.script.append(refused(401))
-
-    def renew(began_ns: int) -> bool:
-        driver.now_ns += SECOND
-        return True
-
-    result_row(driver, CREATE, timeout_s=0.5, renew=renew)
-    assert driver.deadlines == [5500 * MS, 6510 * MS]
-
-
-def test_renewals_are_limited() -> None:
-    driver = Driver()
-    driver.always = refused(401)
-    asked: list[int] = []
-    row = result_row(driver, READ, renew=lambda began_ns: asked.append(began_ns) or True)
-    assert len(asked) == row.renewals == MAX_RENEWALS
-    assert asked == sorted(set(asked)), "each attempt wants a token newer than itself"
-    assert (row.error, row.status) == (ErrorKind.UNAUTHORIZED, 401)
-
-
-def test_without_a_new_token_the_operation_fails() -> None:
-    driver = Driver()
-    driver.always = refused(401)
-    row = result_row(driver, READ, renew=lambda began_ns: False)
-    assert row.error == ErrorKind.UNAUTHORIZED
-    assert (len(driver.deadlines), row.renewals) == (1, 0)
-
-
-def test_credentials_that_come_after_the_close_are_not_used() -> None:
-    driver = Driver()
-    driver.script.append(refused(401))
-
-    def renew(began_ns: int) -> bool:
-        team.user_pool.close()
-        return True
-
-    team = Team(driver, renew=renew)
-    team.add([job()])
-    gevent.sleep(0.002)
-    assert (len(driver.deadlines), team.held.busy) == (1, 0)
-
-
-def test_failures_leave_no_garbage_cycles() -> None:
-    driver = Driver()
-    driver.always = broken
-    team = Team(driver, retries=2)
-    gc.collect()
-    before = frames()  # of users of other tests
-    (row,) = team.do(job())
-    assert (row.error, row.retries) == (ErrorKind.RESET, 2)
-    assert [each for each in frames() if each not in before] == []
-
-
-def frames() -> list[FrameType]:
-    ours = {user_pool.__file__, __file__}
-    found = (each for each in gc.get_objects() if isinstance(each, FrameType))
-    return [each for each in found if each.f_code.co_filename in ours]
-
-
-def broken() -> None:
-    try:
-        raise ConnectionResetError
-    except OSError as error:
-        raise StorageError(ErrorKind.RESET, "the connection broke") from error
-
-
 # Defects of a driver ----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("defect", [ValueError("odd"), KeyError("x"), AssertionError(), OSError(5)])
-def test_an_exception_of_a_driver_is_a_failed_result(
-    defect: Exception, caplog: pytest.LogCaptureFixture
-) -> None:
-    driver = Driver()
-    driver.script.append(defect)
-    team = Team(driver)
-    row, after = team.do(job(1), job(2))
-    assert row.error == ErrorKind.INTERNAL
-    assert type(defect).__name__ in row.detail
-    assert (after.error, team.held.busy) == (0, 0)
-    assert "A defect in the storage driver" in caplog.text
 
 
 def test_out_of_memory_fails_the_operation_and_ends_the_worker(
@@ -521,51 +422,7 @@ def test_faster_stores_have_longer_queues(in_a_tick: int, queued: int) -> None:
     assert not team.held.wants_more
 
 
-def test_results_wait_for_two_ticks_at_most() -> None:
-    driver = Driver()
-    team = Team(driver, 2)
-    team.do(*[job(n) for n in range(100)])
-    gate = gevent.event.Event()
-    driver.script.extend([None, gate.wait])
-    team.user_pool.tick()  # many were reported: the next ones may wait
-    team.add([job(n) for n in range(2)])
-    team.wait_until_busy(1)
-    team.user_pool.flush()
-    team.add([job(3)])
-    gevent.sleep(0)
-    channel = team.channel
-    before, fetches = len(channel.batches), channel.fetches
-    team.user_pool.tick()
-    # Some were reported since the last tick.
-    assert (len(channel.batches), channel.fetches) == (before, fetches)
-    team.user_pool.tick()
-    assert team.channel.batches[before:] == [1]
-    assert channel.fetches == fetches + 1
-    gate.set()
-    team.settle(103)
-
-
 # Rows out ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("before", "gone"), [(FEW + 1, []), (FEW, [1])])
-def test_results_of_few_operations_do_not_wait(before: int, gone: list[int]) -> None:
-    driver = Driver()
-    team = Team(driver)
-    team.do(*[job(n) for n in range(before)])
-    team.user_pool.tick()
-    team.user_pool.tick()  # between two waves of answers, perhaps
-    team.channel.batches.clear()
-    gate = gevent.event.Event()
-    driver.script.extend([None, gate.wait])
-    team.add([job(n) for n in range(4)])
-    while len(driver.script):
-        gevent.sleep(0)
-    for _ in range(5):
-        gevent.idle()
-    assert team.channel.batches == gone
-    gate.set()
-    team.settle(before + 4)
 
 
 def test_results_gather_while_jobs_wait_for_their_time() -> None:
@@ -688,12 +545,6 @@ def test_the_users_of_a_group_wait_for_the_bandwidth_one_after_another(
     starts = sorted(row.start_ns - 3 * SECOND for row in team.rows)
     # Each reads 100 bytes; the first has to wait for its own.
     assert all(at_ns >= (index + 1) * 10 * MS for index, at_ns in enumerate(starts)), starts
-
-
-def test_operations_that_move_nothing_cost_no_bandwidth() -> None:
-    ranged = job(1, RANGE_READ)._replace(arguments=(7, 50))
-    found = waits(100, job(1, HEAD), job(2, DELETE), ranged, ranged)
-    assert found == pytest.approx([0.0, 0.0, 0.5, 0.5])
 
 
 # The lease, and the end -------------------------------------------------------------------

@@ -17,16 +17,15 @@ from ssbench.core.messages import (
     Host,
     Ready,
     Results,
-    Returned,
 )
 from ssbench.core.model import Job, Phase, Timing
-from ssbench.core.operations import OPERATIONS, READ
+from ssbench.core.operations import OPERATIONS
 from ssbench.core.settings import StorageSettings
 from ssbench.host.live import HostLive
 from ssbench.storage.noop import NoopStorage
 from ssbench.worker import user_pool as users_module
 from ssbench.worker.user_pool import UserPool
-from tests.fakes.scripted_master import RUN, ScriptedMaster, WorkerThread, byes, jobs, rows_of
+from tests.fakes.scripted_master import ScriptedMaster, WorkerThread, byes, jobs, rows_of
 
 
 class Gate:
@@ -121,14 +120,6 @@ def test_a_connection_that_fails_for_a_phase_that_is_over_ends_nothing() -> None
         assert [row.number for row in rows_of(master.expect(Results))] == [1]
 
 
-def test_an_unknown_driver_ends_the_worker_with_a_reason() -> None:
-    settings = StorageSettings(driver="no_such", run_id=RUN)
-    with ScriptedMaster(settings) as master, WorkerThread(master) as worker:
-        master.share(master.expect(Hello).incarnation, 1)
-        assert worker.wait() is ExitStatus.FAILED
-        assert "no_such" in byes(master)[0]
-
-
 # A phase ----------------------------------------------------------------------------------
 
 
@@ -157,25 +148,6 @@ def test_host_metrics_say_how_late_its_event_loop_is() -> None:
         assert (before.incarnation, before.boot_id) == (incarnation, host.boot_id)
         master.send(jobs(1))
         master.expect(Host, lambda sample: sample.figures.get("loop_lag_max_s", 0) > 0.2)
-
-
-def test_one_work_socket_serves_all_phases() -> None:
-    with ScriptedMaster() as master, WorkerThread(master):
-        incarnation = master.begin(phase=Phase.POPULATE)
-        master.send(jobs(1), phase=Phase.POPULATE)
-        master.expect(Results)
-        master.share(incarnation, 2, Phase.RUN)
-        master.expect(Ready, lambda ready: ready.phase == Phase.RUN)
-        master.send(jobs(2))
-        assert master.expect(Results).phase == Phase.RUN
-        master.broadcast(run="", phase=int(Phase.IDLE), settings={})
-        master.expect(Heartbeat, lambda heartbeat: heartbeat.answered_serial == master.state.serial)
-        assert master.transport.work_connections == 1  # no job of the next run may be lost
-        master.share(incarnation, 2, Phase.POPULATE)
-        master.expect(Ready, lambda ready: ready.phase == Phase.POPULATE)
-        master.send(jobs(3), phase=Phase.POPULATE)
-        assert master.expect(Results).phase == Phase.POPULATE
-        assert master.transport.work_connections == 1
 
 
 def test_unread_messages_do_not_keep_the_loop_busy(
@@ -217,42 +189,6 @@ def raises(error: Exception) -> Any:
         raise error
 
     return act
-
-
-def test_out_of_memory_in_an_operation_fails_that_one_and_ends_the_worker() -> None:
-    def driver(settings: StorageSettings) -> Any:
-        storage = NoopStorage(settings)
-        storage.actions = {**storage.actions, READ: raises(MemoryError())}
-        return storage
-
-    with ScriptedMaster() as master, WorkerThread(master, open_driver=driver) as worker:
-        master.begin(1)
-        master.send([*jobs(1), *jobs(2, operation=READ), *jobs(3)])
-        assert worker.wait() is ExitStatus.FAILED
-        rows = [row for results in master.all_of(Results) for row in rows_of(results)]
-        assert [row.number for row in rows if not row.error] == [1]
-        assert [row.detail for row in rows if row.error] == ["the worker is out of memory"]
-        assert [message.numbers for message in master.all_of(Returned)] == [[3]]
-        assert byes(master) == ["out of memory"]
-
-
-def test_an_error_that_nothing_caught_ends_the_worker_with_a_reason(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    def driver(settings: StorageSettings) -> Any:
-        storage = NoopStorage(settings)
-        storage.actions = {**storage.actions, READ: lambda *about: gevent.sleep(60)}
-        return storage
-
-    monkeypatch.setattr("ssbench.worker.machine.pack_possible", raises(ValueError("no number")))
-    with ScriptedMaster() as master, WorkerThread(master, open_driver=driver) as worker:
-        master.begin(1)
-        master.send([*jobs(1), *jobs(2, operation=READ), *jobs(3)])
-        assert worker.wait() is ExitStatus.FAILED
-        assert byes(master) == ["crashed: ValueError: no number"]
-        # Jobs that were never started are not lost.
-        assert [message.numbers for message in master.all_of(Returned)] == [[3]]
-    assert "Traceback" in capfd.readouterr().err
 
 
 def test_a_dead_heartbeat_thread_ends_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:

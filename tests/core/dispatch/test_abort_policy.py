@@ -8,7 +8,6 @@ from ssbench.core.dispatch.dispatcher import (
     FAILURES_IN_A_ROW,
     TIMEOUTS_WITHOUT_SUCCESS,
     abort_reason,
-    error_limit_reason,
 )
 from ssbench.core.model import SECOND_NS, ErrorKind, Phase
 from tests.core.workload.fleet import Fleet
@@ -60,19 +59,3 @@ def test_cleanup_ends_at_consecutive_failures(
         dispatcher.last_success_ns = now_ns - since_done_ns
     start_ns = now_ns - since_start_ns
     assert abort_reason(phase, dispatcher, start_ns, now_ns, TIMEOUT_S) == words
-
-
-@pytest.mark.parametrize(
-    ("most", "words"),
-    [
-        (None, ""),
-        (4, ""),
-        (3, "stopped at the error limit: 3 operations in a row failed: "),
-        (1, "stopped at the error limit: an operation failed: "),
-    ],
-)
-def test_consecutive_failures_are_limited_by_option(most: int | None, words: str) -> None:
-    fleet = Fleet(100)
-    failed(fleet, 1, 3)
-    fleet.dispatcher.failures_in_a_row = 0  # they may be some time ago
-    assert error_limit_reason(fleet.dispatcher, most) == words

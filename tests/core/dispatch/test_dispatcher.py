@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import cycle
 
 import pytest
 
 from ssbench.core.columns import pack_results
 from ssbench.core.dispatch.dispatcher import (
     CREDIT,
-    MAX_IN_TRANSIT,
     QUICK_BATCH,
     Dispatcher,
 )
@@ -22,108 +20,10 @@ from ssbench.core.messages import (
     pack,
 )
 from ssbench.core.model import ErrorKind
-from tests.core.workload.fleet import Fleet, Ledger, SimWorker, packed, row
+from tests.core.workload.fleet import Fleet, Ledger, packed, row
 from tests.corpus import recorded
 
 # Cases ------------------------------------------------------------------------------------
-
-
-def working(
-    fleet: Fleet, workers: list[SimWorker], seconds: float, *, an_operation_s: float
-) -> int:
-    """Let workers of four users take what they need of what comes, as slowly as the store is; gives
-    how many jobs were out there at most."""
-    most = 0
-    for _ in range(round(seconds / an_operation_s)):
-        for _ in range(10):  # the master's turns meanwhile, and its ticks
-            turn = cycle(workers)
-            while fleet.send(next(turn)):
-                pass
-            for worker in workers:
-                while len(worker.queue) < 4 and worker.take():
-                    pass
-                fleet.deliver(worker)
-            most = max(most, fleet.dispatcher.in_flight)
-            fleet.wait(an_operation_s / 10)
-        for worker in workers:
-            fleet.heartbeat(worker, busy=4, delay_ns=0)
-            worker.work(4)
-            fleet.deliver(worker)
-    return most
-
-
-@pytest.mark.parametrize("an_operation_s", [0.02, 0.1, 1.0, 5.0])
-def test_with_a_slow_store_few_jobs_are_drawn_ahead(an_operation_s: float) -> None:
-    fleet = Fleet(100_000, timeout_s=30)
-    workers = [fleet.hello(name, 4) for name in ("one", "other")]
-    # While nothing has come yet, a slow store looks like a stopped worker.
-    assert working(fleet, workers, 16 * an_operation_s, an_operation_s=an_operation_s) <= 64
-    most = working(fleet, workers, 10 * an_operation_s, an_operation_s=an_operation_s)
-    soon = 8 * CREDIT + 2 * 2
-    assert most == soon if an_operation_s < 0.1 else most <= 2 * soon
-    fleet.check()
-
-
-def test_workers_that_open_late_in_a_stage_are_not_starved_by_the_rate_of_the_last_one() -> None:
-    fleet = Fleet(100_000)
-    early, late = fleet.hello("early", 4), fleet.hello("late", 4)
-    fleet.set_users(1)
-    working(fleet, [early], 10, an_operation_s=1.0)
-    fleet.set_users(8)
-    assert fleet.send_all(early), "all go to the only open socket"
-    assert fleet.send(late) is None
-    fleet.wait(2.0)
-    fleet.dispatcher.tick(fleet.now_ns)
-    assert sum(len(batch.jobs) for batch in fleet.send_all(late)) >= 4
-    fleet.check()
-
-
-def test_with_a_fast_store_jobs_for_milliseconds_are_in_transit() -> None:
-    fleet = Fleet(100_000)
-    worker = fleet.hello("w", 4)
-    for _ in range(100):
-        fleet.send_all(worker)
-        fleet.round(worker)
-        fleet.wait(0.001)
-    assert sum(len(batch.jobs) for batch in fleet.send_all(worker)) == 4 * CREDIT + MAX_IN_TRANSIT
-
-
-def test_a_mixed_batch_is_split_by_outcome() -> None:
-    fleet = Fleet(8)
-    worker = fleet.hello("w", 4)
-    batch = fleet.send(worker)
-    worker.take()
-    fleet.deliver(worker)
-    assert batch is not None
-    good, bad = batch.jobs
-    data = pack(pack_results([row(good), row(bad, error=int(ErrorKind.RESET), status=0)]))
-    columns = fleet.dispatcher.results(worker.incarnation, data, fleet.now_ns)
-    assert columns is not None
-    assert fleet.ledger.outcome == {good.object: "done", bad.object: "failed"}
-    assert fleet.ledger.ended_s == {good.object: 1000, bad.object: 1000}
-    assert fleet.dispatcher.last_success_ns == fleet.now_ns
-
-
-def test_consecutive_failures_are_counted_in_order_of_arrival() -> None:
-    fleet = Fleet(8)
-    worker = fleet.hello("w", 4)
-    batches = fleet.send_all(worker)
-    while worker.take():
-        pass
-    fleet.deliver(worker)
-    errors = [1, 1, 0, 1, 1, 1, 0, 0]
-    jobs = [job for batch in batches for job in batch.jobs]
-    rows = []
-    for start in (0, 3, 5):
-        part = list(zip(jobs, errors, strict=True))[start : {0: 3, 3: 5, 5: 8}[start]]
-        rows.append([row(job, error=int(ErrorKind.RESET) * error) for job, error in part])
-    seen = []
-    for part in rows:
-        data = pack(pack_results(part))
-        assert fleet.dispatcher.results(worker.incarnation, data, fleet.now_ns) is not None
-        dispatcher = fleet.dispatcher
-        seen.append((dispatcher.failures_in_a_row, dispatcher.most_failures_in_a_row))
-    assert seen == [(0, 2), (2, 2), (0, 3)]
 
 
 @pytest.mark.parametrize("many", [False, True])  # a list of many details is in parts
@@ -145,61 +45,6 @@ def test_the_detail_of_the_first_failure_is_kept(many: bool) -> None:
         assert fleet.dispatcher.results(worker.incarnation, pack(columns), fleet.now_ns)
         seen.append(fleet.dispatcher.first_error)
     assert seen == ["", "cut", "cut"]
-
-
-def one_of_two_users() -> tuple[Fleet, SimWorker, SimWorker]:
-    """Two workers with jobs; the second has just lost its users."""
-    fleet = Fleet(100)
-    workers = fleet.hello("one", 4), fleet.hello("none", 4)
-    for worker in workers:
-        worker.ready()
-        fleet.deliver(worker)
-        fleet.send(worker)
-    fleet.set_users(1)
-    return fleet, *workers
-
-
-def test_sending_pauses_until_a_worker_without_users_has_closed_its_socket() -> None:
-    fleet, one, none = one_of_two_users()
-    assert fleet.send(one) is None
-    assert not fleet.registry.closing  # it may still get jobs
-    none.take()
-    none.return_jobs()
-    fleet.deliver(none)
-    fleet.round(one)
-    assert fleet.send(one) is None
-    assert fleet.registry.closing
-    none.ready(receiving=False)
-    fleet.deliver(none)
-    fleet.registry.work_connections = 2  # ZeroMQ has not noticed yet
-    for _ in range(3):
-        assert fleet.send(one) is None
-        fleet.wait(0.1)
-    assert fleet.send(one) is None
-    fleet.registry.work_connections = 1
-    assert fleet.send(one) is None
-    fleet.wait(0.005)
-    assert [job.object for batch in fleet.send_all(one) for job in batch.jobs] == [2, 3, 4]
-    assert not fleet.registry.closing
-    fleet.check()
-
-
-def test_a_worker_that_does_not_close_its_socket_delays_others_by_a_second() -> None:
-    fleet, one, none = one_of_two_users()
-    fleet.round(one)
-    for waited_s, closing in ((0, False), (0.05, False), (0.5, True), (0.4, True)):
-        fleet.wait(waited_s)
-        assert fleet.send(one) is None
-        assert fleet.registry.closing is closing
-    fleet.wait(0.1)
-    assert fleet.send(one) is not None
-    third = fleet.hello("third", 4, users=3)
-    third.ready()
-    fleet.deliver(third)
-    fleet.set_users(1)
-    assert fleet.registry.draining == {none.incarnation, third.incarnation}
-    assert fleet.send(one) is None  # for this one, the second begins anew
-    fleet.check()
 
 
 def test_at_the_end_jobs_are_recalled_while_users_are_free() -> None:

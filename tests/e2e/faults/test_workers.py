@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import signal
 import socket
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -21,6 +20,7 @@ from tests.e2e.commands import (
     is_gone,
     login,
     requests,
+    results_of,
     until,
     workers_of,
 )
@@ -202,12 +202,12 @@ def test_a_worker_that_exits_on_sigterm_loses_no_operation(commands: Commands, r
     leaving = commands.worker(*ports, "leaving")
     commands.worker(*ports, "staying")
     path = commands.scenario(crud_profile=[0, 1, 0, 0])
-    options = ["--noop", "-r", 8, "--think-time", 0.05, "--expect-workers", 2]
+    options = ["--noop", "-o", 400, "--think-time", 0.05, "--expect-workers", 2]
     started = commands.start_run(
         "-f", path, *options, "--progress", "chars", workers=None, ports=ports
     )
     started.wait_for("Benchmark Run")
-    time.sleep(1)
+    until("its results", lambda: results_of("leaving", started.stat_file))
     leaving.process.terminate()
     assert leaving.wait().fine().status == 0
     ended = started.wait().fine(6)

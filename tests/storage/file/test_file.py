@@ -40,7 +40,7 @@ from ssbench.storage import filetree
 from ssbench.storage.base import ObjectEntry
 from ssbench.storage.directory import FileContents
 from ssbench.storage.file import driver as file
-from ssbench.storage.filetree import FileTree, failure
+from ssbench.storage.filetree import FileTree
 from ssbench.storage.options import StoreOptions
 from ssbench.storage.registry import open_provider
 from tests.descriptors import open_descriptors
@@ -240,28 +240,6 @@ def test_a_read_first_drops_what_the_page_cache_has(
 # Names ----------------------------------------------------------------------------------------
 
 
-def test_a_slash_in_a_name_makes_a_folder(opened: Opener, tmp_path: Path) -> None:
-    driver = opened()
-    for number in (0, 2, 4):
-        run(driver, CREATE, number + 1, size_class=1)
-        run(driver, CREATE, number)
-    created = "deep/er_0123456789_000005"
-    assert (tmp_path / FIRST / created).is_file()
-    names = [found.name for found in driver.list_objects(FIRST, "", 100)]
-    assert names == sorted([
-        "deep/er_000001", "deep/er_000003", created, "o_000000", "o_000002", "o_0123456789_000004"
-    ])  # fmt: skip
-    pages = [driver.list_objects(FIRST, name, 1) for name in names]
-    assert [page[0].name for page in pages[:-1]] == names[1:]
-    assert pages[-1] == []
-    assert driver.object_run_id(FIRST, created) == "0123456789"
-    for name in names:
-        assert driver.delete_object(FIRST, name)
-    assert (tmp_path / FIRST / "deep").is_dir()
-    assert driver.delete_container(FIRST)
-    assert not (tmp_path / FIRST).exists()
-
-
 def test_listings_by_prefix_limit_and_delimiter(opened: Opener, tmp_path: Path) -> None:
     driver = opened()
     for name in ("a-1", "a/1", "a/2", "a/b/3", "a0", "c/d/4"):
@@ -329,17 +307,6 @@ def test_names_that_lead_elsewhere_are_not_tried(opened: Opener, tmp_path: Path,
         refused(call, FIRST, name)
     assert victim.read_text() == "precious"
     assert (tmp_path / FIRST / ".ssbench").exists()
-
-
-@pytest.mark.parametrize("container", ["..", ".", "", "ssbench_000000/../..", "/etc", ".ssbench"])
-def test_containers_are_folders_of_the_directory_itself(opened: Opener, container: str) -> None:
-    driver = opened()
-    for call in (
-        driver.make_container, driver.delete_container, driver.owns, driver.container_info,
-        lambda name: driver.list_objects(name, "", 10),
-        lambda name: driver.delete_object(name, "x"),
-    ):  # fmt: skip
-        assert refused(call, container).kind is ErrorKind.PROTOCOL
 
 
 # Hostile trees --------------------------------------------------------------------------------
@@ -479,28 +446,6 @@ def test_without_the_marker_nothing_is_deleted(opened: Opener, tmp_path: Path) -
     assert (theirs / "o_000000").read_text() == "precious"
 
 
-@pytest.mark.parametrize("path", ["a/b/.ssbench", "a/b/theirs", "link", "a/b/c/"])
-def test_a_container_is_deleted_with_empty_folders_only(
-    opened: Opener, tmp_path: Path, path: str
-) -> None:
-    driver, is_empty = opened(), path.endswith("/")
-    place = tmp_path / FIRST / path
-    place.parent.mkdir(parents=True, exist_ok=True)
-    if is_empty:
-        place.mkdir()
-    elif path == "link":
-        place.symlink_to("/etc")
-    else:
-        place.touch()
-    if is_empty:
-        assert driver.delete_container(FIRST)
-        assert not driver.delete_container(FIRST)
-    else:
-        assert refused(driver.delete_container, FIRST).status == 409
-        assert place.exists()
-    assert (tmp_path / FIRST / ".ssbench").exists() == (not is_empty)
-
-
 def test_a_container_that_can_not_go_keeps_its_marker(
     opened: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -515,23 +460,6 @@ def test_a_container_that_can_not_go_keeps_its_marker(
     assert refused(driver.delete_container, FIRST).status == 409
     assert driver.owns(FIRST)
     assert (tmp_path / FIRST / ".ssbench").read_text() == "0123456789\n"
-
-
-@pytest.mark.parametrize("name", [".ssbench", "theirs"])
-def test_a_container_that_another_client_makes_meanwhile_is_found(
-    opened: Opener, tmp_path: Path, name: str
-) -> None:
-    driver = opened()
-
-    def make(place: Path) -> None:
-        place.mkdir(exist_ok=True)
-        (place / name).touch()
-
-    found = driver.make_container("c", lambda: make(tmp_path / "c"))
-    assert found.marked == driver.owns("c") == (name == ".ssbench")
-    (tmp_path / "d").mkdir()
-    driver.make_container("d", lambda: (tmp_path / "d/.ssbench").touch())
-    assert driver.owns("d")
 
 
 def test_a_marker_that_is_none_stays(opened: Opener, tmp_path: Path) -> None:
@@ -571,19 +499,6 @@ def test_a_folder_that_others_put_in_place_of_a_container_is_not_ours(
     assert (tmp_path / "moved/o_000000").exists()
 
 
-def test_a_container_that_was_made_anew_is_found(opened: Opener) -> None:
-    driver = opened()
-    for size_class in (0, 1):
-        run(driver, CREATE, size_class, size_class=size_class)
-    for name in ("o_000000", "deep/er_000001"):
-        driver.delete_object(FIRST, name)
-    driver.delete_container(FIRST)
-    assert fails(driver, CREATE).status == 404
-    driver.make_container(FIRST)
-    for size_class in (1, 0):
-        assert run(driver, CREATE, size_class, size_class=size_class).status == 201
-
-
 @pytest.mark.parametrize("key_names", ["flat", "hashed", "deep"])
 def test_without_attributes_names_tell_whose_an_object_is(
     opened: Opener, monkeypatch: pytest.MonkeyPatch, key_names: str
@@ -600,35 +515,6 @@ def test_without_attributes_names_tell_whose_an_object_is(
 
 
 # Failures -------------------------------------------------------------------------------------
-
-
-FAILURES = {
-    (ErrorKind.STATUS, 404): [errno.ENOENT],
-    (ErrorKind.STATUS, 409): [
-        errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY, errno.EISDIR, errno.ENOTDIR
-    ],
-    (ErrorKind.STATUS, 413): [errno.EFBIG],
-    (ErrorKind.STATUS, 414): [errno.ENAMETOOLONG],
-    (ErrorKind.STATUS, 501): [errno.EOPNOTSUPP, errno.EXDEV],
-    (ErrorKind.NO_SPACE, 507): [errno.ENOSPC, errno.EDQUOT],
-    (ErrorKind.ACCESS_DENIED, 403): [
-        errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.ENXIO, errno.ESPIPE
-    ],
-    (ErrorKind.NETWORK_TIMEOUT, 0): [errno.ETIMEDOUT],
-    (ErrorKind.LOAD_GENERATOR, 0): [errno.EMFILE, errno.ENFILE, errno.ENOMEM],
-    (ErrorKind.IO, 500): [errno.EIO, errno.ESTALE],
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("kind", "status"), FAILURES)
-def test_what_fails_has_a_kind_and_clear_words(kind: ErrorKind, status: int) -> None:
-    for number in FAILURES[kind, status]:
-        found = failure(OSError(number, os.strerror(number)), "c/\x1bo")
-        assert (found.kind, found.status) == (kind, status)
-        assert found.detail.startswith(f"c/\\x1bo: {os.strerror(number)}")
-        assert (found.timing is not None) == (status > 0)
-        assert found.sent == (status != 404)
-        assert not failure(OSError(number, ""), "o", sent=False).sent
 
 
 def test_descriptors_run_out(opened: Opener) -> None:
@@ -691,11 +577,6 @@ def test_a_worker_must_see_the_directory_of_the_master(tmp_path: Path) -> None:
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_local_workers_leave_no_mark_in_the_directory(tmp_path: Path) -> None:
-    open_provider(StoreOptions("file", {"path": str(tmp_path)})).log_in()
-    assert [*tmp_path.iterdir()] == []
-
-
 @pytest.mark.parametrize(
     ("place", "given", "words"),
     [
@@ -716,18 +597,6 @@ def test_notes_say_what_the_options_come_to(
 def test_free_space_is_that_of_the_directory(opened: Opener, tmp_path: Path) -> None:
     free = shutil.disk_usage(tmp_path).free
     assert 0.5 < (opened().state().free_bytes + 1) / (free + 1) < 2  # others write there, too
-
-
-def test_a_tree_that_can_not_be_read_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tree = FileTree(str(tmp_path))
-    monkeypatch.setattr(os, "scandir", raising(errno.EIO))
-    (tmp_path / "c").mkdir()
-    for call, where in ((tree.containers, str(tmp_path)), (lambda: [*tree.walk("c")], "c")):
-        with pytest.raises(StorageError, match=f"^{where}: Input/output error") as caught:
-            call()
-        assert caught.value.kind is ErrorKind.IO
 
 
 @pytest.mark.parametrize("call", ["stat", "fpathconf", "fstatvfs"])
@@ -755,14 +624,6 @@ def test_a_tree_keeps_few_of_its_folders_open(tmp_path: Path) -> None:
     assert len(open_descriptors() - before) < 560
     assert tree.folder("0") is tree.folder("0")
     tree.close()
-
-
-def test_a_relative_path_is_that_of_the_master(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    access = open_provider(StoreOptions("file", {"path": "."})).log_in()
-    assert access.settings["path"] == str(tmp_path)
 
 
 @pytest.mark.parametrize(("page_cache", "times"), [("drop-all", 2), ("drop", 0), ("keep", 0)])

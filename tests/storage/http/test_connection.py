@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 import ssl
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from copy import deepcopy
 from functools import cache, partial
-from itertools import repeat
 from random import Random
 from threading import Event
 from time import perf_counter_ns
@@ -126,19 +125,6 @@ def test_a_response_that_was_there_before_a_long_upload_answers_another(surplus:
         with pytest.raises(StorageError, match="a response that was there before its request") as e:
             pool.request(PUT % upload.size, upload)
     assert e.value.kind is ErrorKind.PROTOCOL
-
-
-def test_a_response_to_head_has_no_body_on_the_fast_path_either() -> None:
-    usual = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nX-Trans-Id: tx%d\r\n\r\n"
-    missing = b"HTTP/1.1 404 No\r\nContent-Length: 70\r\n\r\n"
-    heads = [usual % (5, 1), usual % (5000, 2), missing, usual % (7, 3)]
-    with serving(answering(*heads, ok(b"next"))) as (server, pool):
-        timings = [pool.request(HEAD, None, 0, HEAD_ONLY) for _ in heads]
-        assert pool.request(HEAD).bytes_moved == 4
-        assert server.connections == 1
-    assert [timing.status for timing in timings] == [200, 200, 404, 200]
-    assert [timing.transaction_id for timing in timings] == [b"tx1", b"tx2", b"", b"tx3"]
-    assert not any(timing.bytes_moved for timing in timings)
 
 
 def test_the_range_of_each_response_is_its_own_on_the_fast_path_too() -> None:
@@ -269,37 +255,6 @@ def test_a_body_longer_than_the_largest_object_is_an_error(
 # --- long uploads
 
 
-class NarrowStream(PiecewiseStream):
-    """One that takes so many bytes at a time, and has room for no more before it was waited for."""
-
-    def __init__(self, data: bytes, width: int) -> None:
-        super().__init__(data, lambda: len(data))
-        self._width = width
-        self._wide = True
-        self.calls: list[int] = []  #: bytes taken by each; -1 where there was no room
-
-    def send_parts(self, parts: Sequence[Any]) -> int:
-        taken = min(self._width, sum(map(len, parts))) if self._wide else -1
-        self._wide = taken < self._width
-        self.calls.append(taken)
-        if taken < 0:
-            raise BlockingIOError
-        return taken
-
-    def wait_writable(self) -> bool:
-        self._wide = True
-        return False
-
-
-def test_a_long_upload_is_sent_in_large_pieces_after_waiting_for_space() -> None:
-    block = memoryview(bytes(1000))
-    stream = NarrowStream(ok(b"", b"X-Trans-Id: tx1"), 4000)
-    connection = Connection(stream, EndpointState("h:80", 0, True))  # type: ignore[arg-type]
-    upload = Upload(10_000, block, lambda: repeat(block, 9))
-    assert connection.request(HEAD, upload, 0, None).bytes_moved == 10_000
-    assert stream.calls == [4000, 4000, 2000 + len(HEAD)]
-
-
 # --- a response before the end of the upload
 
 
@@ -341,15 +296,6 @@ def test_endless_interim_responses_stop_the_upload() -> None:
     error = failure(endless(b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 9), upload=big_upload())
     assert error.kind is ErrorKind.PROTOCOL
     assert "interim" in error.detail
-
-
-def test_a_reset_during_an_upload() -> None:
-    def script(peer: Peer) -> None:
-        peer.hear()
-        peer.reset()
-
-    error = failure(script, upload=big_upload())
-    assert (error.kind, error.sent) == (ErrorKind.DISCONNECTED, True)
 
 
 # Whatever arrives, in whatever pieces ----------------------------------------------------------

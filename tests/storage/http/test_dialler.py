@@ -1,31 +1,24 @@
 from __future__ import annotations
 
 import errno
-import gc
-import os
 import socket
 import ssl
-import weakref
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import closing
 from functools import partial
 from pathlib import Path
-from time import perf_counter, perf_counter_ns
-from types import FrameType
 
 import gevent
 import pytest
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind
-from ssbench.storage.http import addresses
 from ssbench.storage.http.addresses import Dialler, Endpoint
 from ssbench.storage.http.pool import ConnectionPool
 from ssbench.storage.http.stream import PlainStream
 from ssbench.storage.options import HttpSettings, client_context
 from tests.fakes.http_server import FakeSwift
 from tests.fakes.scripted_server import Peer, ScriptedServer
-from tests.ports import held_port
 from tests.servers.certificates import Certificates
 
 HEAD = b"GET /info HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -52,37 +45,6 @@ def quiet(peer: Peer) -> None:
     peer.linger()
 
 
-def forgotten(port: int, **options: object) -> bool:
-    """Whether nothing of a failure is left once nobody speaks of it, without the collector."""
-    before = frames()
-    try:
-        dialling(port, **options)  # type: ignore[arg-type]
-    except StorageError as error:
-        left = weakref.ref(error)
-    gevent.sleep(0)  # the event loop lets go of its timer
-    return left() is None and not frames() - before
-
-
-def frames() -> set[int]:
-    """Those of the module: other tests' threads may still be connecting."""
-    found = (f for f in gc.get_objects() if isinstance(f, FrameType))
-    return {id(f) for f in found if f.f_code.co_filename == addresses.__file__}
-
-
-def test_a_failure_leaves_no_reference_cycle(full_port: int) -> None:
-    gc.collect()
-    assert forgotten(held_port())
-    assert forgotten(full_port, timeout_s=0.05)
-
-
-def test_small_uploads_do_not_wait_for_acknowledgements() -> None:
-    with ScriptedServer(quiet) as server:
-        stream = dialling(server.port)
-        with socket.socket(fileno=os.dup(stream.descriptor or 0)) as same:
-            assert same.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
-        stream.close()
-
-
 def leading_to(monkeypatch: pytest.MonkeyPatch, port: int, *hosts: str) -> None:
     """Let every name lead to these addresses."""
     families = [socket.AF_INET6 if ":" in host else socket.AF_INET for host in hosts]
@@ -105,17 +67,6 @@ def test_a_name_of_both_families_connects_to_the_listening_one(
         dialling(server.port, host).close()
 
 
-def test_a_name_of_both_families_prefers_ipv4(monkeypatch: pytest.MonkeyPatch) -> None:
-    leading_to(monkeypatch, 1, "::1", "127.0.0.1")
-    addresses = Dialler(Endpoint("both.test", 1, False), 1.0).look_up()
-    assert [family for family, _ in addresses] == [socket.AF_INET, socket.AF_INET6]
-
-
-def test_a_real_name_is_looked_up() -> None:
-    with ScriptedServer(quiet) as server:
-        dialling(server.port, "localhost").close()
-
-
 @pytest.mark.parametrize("host", ["no.such.invalid", "x" * 70 + ".invalid"])
 def test_an_unknown_name_is_a_one_line_error(
     host: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
@@ -135,39 +86,6 @@ def test_an_address_with_a_zone_keeps_it() -> None:
     assert addresses == [(socket.AF_INET6, ("fe80::1", 80, 0, socket.if_nametoindex("lo")))]
 
 
-def test_an_endpoint_is_written_as_in_a_url() -> None:
-    assert str(Endpoint("::1", 80, False)) == "[::1]:80"
-    assert str(Endpoint("host", 80, True)) == "host:80"
-
-
-@pytest.fixture
-def full_port() -> Iterator[int]:
-    """A port that answers no more connections: the listener's queue is full."""
-    with ExitStack() as opened:
-        listener = opened.enter_context(socket.socket())
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(0)
-        for _ in range(4):
-            filler = opened.enter_context(socket.socket())
-            filler.setblocking(False)
-            filler.connect_ex(listener.getsockname())
-        yield listener.getsockname()[1]
-
-
-def test_a_connection_that_is_not_accepted_is_a_connect_timeout(full_port: int) -> None:
-    started = perf_counter()
-    error = refusal(full_port, timeout_s=0.05)
-    assert error.kind is ErrorKind.CONNECT_TIMEOUT
-    assert error.detail == f"127.0.0.1:{full_port}: no connection within 0.05 s"
-    assert perf_counter() - started >= 0.05
-
-
-def test_the_deadline_applies_to_connecting(full_port: int) -> None:
-    error = refusal(full_port, deadline_ns=perf_counter_ns() + 50_000_000)
-    assert error.kind is ErrorKind.OPERATION_TIMEOUT
-    assert refusal(full_port, deadline_ns=1).kind is ErrorKind.OPERATION_TIMEOUT
-
-
 # --- TLS
 
 
@@ -179,16 +97,6 @@ def swift(certificates: Certificates) -> Iterator[FakeSwift]:
 
 def trusting(certificates: Certificates) -> ssl.SSLContext:
     return client_context(HttpSettings(cacert_pem=certificates.authority.read_text()))
-
-
-def test_requests_over_tls(swift: FakeSwift, certificates: Certificates) -> None:
-    endpoint = Endpoint("127.0.0.1", swift.port, True)
-    pool = ConnectionPool(Dialler(endpoint, 5.0, trusting(certificates)), 5.0)
-    for _ in range(3):
-        timing = pool.request(HEAD)
-        assert (timing.status, timing.reconnects) == (200, 0)
-    assert "1 open" in repr(pool)
-    pool.close()
 
 
 def test_an_unknown_authority_is_rejected(swift: FakeSwift) -> None:

@@ -25,7 +25,6 @@ from tests.fakes.served_pool import (
     START,
     big_upload,
     failure,
-    pool_on,
     serving,
     silent_after,
 )
@@ -254,38 +253,6 @@ def test_sent_is_false_only_if_nothing_was_ever_sent(
     assert caught.value.reconnects == kept
 
 
-def test_nothing_is_repeated_after_the_first_response_byte() -> None:
-    with serving(answering(ok(b"x"), b"HTTP/1.1 2")) as (server, pool):
-        pool.request(HEAD)
-        with pytest.raises(StorageError) as caught:
-            pool.request(HEAD)
-        assert caught.value.kind is ErrorKind.RESET
-        assert server.connections == 1
-
-
-def test_an_opened_connection_may_be_closed_before_its_first_request() -> None:
-    with serving(lambda peer: None, answering(ok(b"x"))) as (server, pool):
-        pool.connect(1)
-        server.wait_closed()
-        assert pool.request(HEAD).reconnects == 1
-
-
-def test_a_refused_connection() -> None:
-    with pool_on(held_port()) as pool, pytest.raises(StorageError) as caught:
-        pool.request(HEAD)
-    assert (caught.value.kind, caught.value.sent) == (ErrorKind.CONNECT, False)
-    assert caught.value.detail.endswith(": connection refused")
-
-
-@pytest.mark.parametrize("said", [b"", START, START + b"half", CHUNKED + b"5\r\nh"])
-def test_a_silent_server_is_a_network_timeout(said: bytes) -> None:
-    started = time.perf_counter()
-    error = failure(silent_after(said), network_timeout_s=0.1)
-    assert error.kind is ErrorKind.NETWORK_TIMEOUT
-    assert error.detail.endswith("silent for 0.1 s")
-    assert time.perf_counter() - started > 0.08
-
-
 @pytest.mark.parametrize("upload", [None, Upload(2, b"ab")])
 def test_headers_must_be_complete_within_a_network_timeout(
     upload: Upload | None, clock: SweepClock
@@ -323,25 +290,6 @@ def test_only_bytes_of_an_object_reset_the_idle_timeout(
 def test_a_server_that_reads_no_body_is_a_network_timeout() -> None:
     error = failure(lambda peer: peer.linger(), network_timeout_s=0.1, upload=big_upload())
     assert error.kind is ErrorKind.NETWORK_TIMEOUT
-
-
-def test_a_connection_that_timed_out_is_not_reused(clock: SweepClock) -> None:
-    scripts = (clock.silent_after(b""), answering(ok(b"x")))
-    with serving(*scripts, network_timeout_s=0.1) as (server, pool):
-        with pytest.raises(StorageError):
-            pool.request(HEAD)
-        clock.running = False  # the second response may take any time
-        timing = pool.request(HEAD)
-        assert (timing.status, timing.reconnects, server.connections) == (200, 0, 2)
-
-
-def test_idle_connections_have_no_timeout(clock: SweepClock) -> None:
-    with serving(answering(ok(b"x"), ok(b"y")), network_timeout_s=0.05) as (server, pool):
-        pool.request(HEAD)
-        clock.now_ns += 60 * SECOND_NS
-        gevent.sleep(0.05)  # some sweeps
-        assert pool.request(HEAD).reconnects == 0
-        assert server.connections == 1
 
 
 def test_timeouts_apply_while_a_connection_opens(
@@ -421,15 +369,6 @@ def test_a_first_byte_read_late_has_an_uncertain_time() -> None:
 
 
 # --- greenlets that go away
-
-
-def test_a_killed_greenlet_closes_its_connection() -> None:
-    with serving(silent_after(START + b"half"), answering(ok(b"whole"))) as (server, pool):
-        user = gevent.spawn(pool.request, HEAD)
-        gevent.sleep(0.02)
-        user.kill()
-        assert pool.request(HEAD).bytes_moved == 5
-        assert server.connections == 2
 
 
 def test_close_ends_requests_in_flight() -> None:

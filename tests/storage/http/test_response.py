@@ -3,8 +3,6 @@ from __future__ import annotations
 from contextlib import suppress
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ssbench.storage.http.response import (
     UNTIL_CLOSE,
@@ -16,7 +14,6 @@ from ssbench.storage.http.response import (
     seconds_ahead,
 )
 from tests.corpus import recorded
-from tests.fakes.terminal import must_be_line
 
 SWIFT_GET = (
     b"HTTP/1.1 200 OK\r\n"
@@ -167,12 +164,6 @@ def test_length_and_keep_alive(head: bytes, length: int, keep: bool) -> None:
     assert (parsed.length, parsed.keep) == (length, keep)
 
 
-def test_transaction_ids_in_order_of_preference() -> None:
-    assert parse_head(S3_GET)[0].transaction_id == b"4442587FB7D0A2F9"
-    assert parse_head(NGINX_PUT)[0].transaction_id == b"tx9ceed9b0b25c69f5d5539c1fc29a9d30"
-    assert parse_head(b"HTTP/1.1 204 X\r\n\r\n")[0].transaction_id == b""
-
-
 def chunked(parts: list[bytes], extension: bytes = b"", trailer: bytes = b"") -> bytes:
     chunks = b"".join(b"%x%b\r\n%b\r\n" % (len(part), extension, part) for part in parts)
     return chunks + b"0\r\n" + trailer + b"\r\n"
@@ -196,24 +187,6 @@ def chunked(parts: list[bytes], extension: bytes = b"", trailer: bytes = b"") ->
 def test_bad_chunks_are_rejected(data: bytes) -> None:
     with pytest.raises(BadResponse):
         ChunkedBody().feed(memoryview(data))
-
-
-def test_a_long_transaction_id_is_cut() -> None:
-    usual = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-Trans-Id: %b\r\n\r\n"
-    head_patterns = HeadPatternCache()
-    head_patterns.learn(usual % b"tx1")
-    for length in (255, 256, 257, 60_000):
-        data = usual % (b"t" * length)
-        head, _ = parse_head(data)
-        assert head.transaction_id == b"t" * min(length, 256)
-        assert head_patterns.read(bytearray(data), len(data)) in (head, None)
-
-
-@given(st.binary(max_size=1024) | st.text(max_size=300).map(str.encode))
-def test_an_error_body_becomes_a_short_line(body: bytes) -> None:
-    line = error_line(body)
-    must_be_line(line)
-    assert len(line) <= 120
 
 
 @pytest.mark.parametrize(

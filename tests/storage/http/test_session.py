@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 
 import pytest
 import requests
-from urllib3 import HTTPConnectionPool
 
 from ssbench.core.errors import AuthError
 from ssbench.storage.http.session import (
@@ -24,7 +23,6 @@ from ssbench.storage.http.session import (
     same_host,
 )
 from ssbench.storage.options import HttpSettings
-from tests.descriptors import open_descriptors
 from tests.fakes.scripted_server import Peer, Script, ScriptedServer, answering, ok
 from tests.fakes.served_pool import CHUNKED, START, dripping, endless
 
@@ -144,20 +142,6 @@ def test_a_closed_session_leaves_no_connection_open() -> None:
     assert ended == [True]
 
 
-def test_a_session_used_for_long_holds_one_connection() -> None:
-    """As --influx has it: each connection has a second descriptor, for the deadline."""
-    with (
-        ScriptedServer(answering(ok(b"x", b"Connection: close"))) as server,
-        BoundedSession(HttpSettings()) as session,
-    ):
-        counts = []
-        for done in range(1, 9):
-            session.request("GET", f"http://127.0.0.1:{server.port}/")
-            server.wait_closed(done)
-            counts.append(len(open_descriptors()))
-    assert max(counts) <= counts[0] + 1
-
-
 @pytest.mark.parametrize("status", [100, 102, 103])
 def test_interim_responses_are_skipped(status: int) -> None:
     interim = b"HTTP/1.1 %d Soon\r\nLink: </x>\r\nContent-Length: 9\r\n\r\n" % status
@@ -184,12 +168,6 @@ def test_the_zone_of_an_address_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> 
         session.request("GET", f"http://[fe80::1%25lo]:{server.port}/x")
     assert called == [("fe80::1%lo", server.port)]
     assert f"Host: [fe80::1]:{server.port}\r\n".encode() in heard[0]
-
-
-def test_logins_leave_no_classes_behind() -> None:
-    before = HTTPConnectionPool.__subclasses__()
-    asked(answering(ok(b"")))
-    assert HTTPConnectionPool.__subclasses__() == before
 
 
 @pytest.mark.parametrize(
@@ -241,17 +219,6 @@ def test_what_comes_compressed_unasked_is_read(pack: Callable[[bytes], bytes]) -
     coding = b"gzip" if pack is gzip.compress else b"deflate"
     packed = ok(pack(b'{"token": {}}'), b"Content-Encoding: " + coding)
     assert asked(answering(packed)).json() == {"token": {}}
-
-
-@pytest.mark.parametrize("coding", [b"aws-chunked", b"AWS-chunked, identity", b""])
-def test_a_coding_of_uploads_is_none_of_the_answer(coding: bytes) -> None:
-    assert asked(answering(ok(b"{}", b"Content-Encoding: " + coding))).json() == {}
-
-
-@pytest.mark.parametrize("coding", [b"gzip, aws-chunked", b"aws-chunked,gzip"])
-def test_a_coding_beside_that_of_uploads_is_undone(coding: bytes) -> None:
-    packed = ok(gzip.compress(b"{}"), b"Content-Encoding: " + coding)
-    assert asked(answering(packed)).json() == {}
 
 
 @pytest.mark.parametrize(("body", "coding", "says"), [

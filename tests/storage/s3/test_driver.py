@@ -36,7 +36,6 @@ from ssbench.core.operations import (
     RANGE_READ,
     READ,
 )
-from ssbench.core.retry import Attempts, NextStep
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.storage.base import StoreAdmin
 from ssbench.storage.http.response import LISTING_MAX
@@ -74,7 +73,6 @@ MOVED = response(
           "<Endpoint>b.s3.eu-west-1.amazonaws.com</Endpoint>"),
     x_amz_bucket_region="eu-west-1",
 )  # fmt: skip
-SLOW_DOWN = response(503, error("SlowDown", "Please reduce your request rate."))
 
 
 def settings(*urls: str, **own: Any) -> StorageSettings:
@@ -165,14 +163,6 @@ def test_the_name_of_our_own_region_is_no_hint_at_another() -> None:
         assert failure.detail.endswith("GET returned 404: NoSuchKey: no key")
 
 
-@pytest.mark.parametrize("answer", [SLOW_DOWN, response(429, error("TooManyRequests"))])
-def test_requests_to_slow_down_are_counted_and_retried(answer: bytes) -> None:
-    with outcome_of(CREATE, answer) as failure:
-        attempts = Attempts(CREATE, 3)
-        assert attempts.after(failure) is NextStep.RETRY
-        assert attempts.rate_limited == 1
-
-
 @pytest.mark.parametrize(("offset_s", "says"), [(-1200, "ahead of"), (1200, "behind")])
 def test_a_wrong_clock_is_named_with_what_to_do(offset_s: int, says: str) -> None:
     date = formatdate(time.time() + offset_s, usegmt=True)
@@ -184,13 +174,6 @@ def test_a_wrong_clock_is_named_with_what_to_do(offset_s: int, says: str) -> Non
         assert found
         assert found[2] == says
         assert abs(int(found[1].replace(",", "")) - 1200) < 10
-
-
-@pytest.mark.parametrize("operation", [COPY, POST])
-def test_an_error_inside_a_success_is_an_error(operation: int) -> None:
-    with outcome_of(operation, ok(error("InternalError", "try again").encode())) as failure:
-        assert failure.kind is ErrorKind.STATUS
-        assert "200 with an error: InternalError: try again" in failure.detail
 
 
 def test_a_copy_is_verified_by_its_etag() -> None:
@@ -295,17 +278,6 @@ def test_botocore_recomputes_the_signature_of_a_captured_request(
     assert ("x-amz-security-token" in signed) == bool(keys.token)
     body = "UNSIGNED-PAYLOAD" if own.get("payload") and operation == CREATE else None
     assert sent["x-amz-content-sha256"] == (body or sha256(sent["body"]).hexdigest())
-
-
-def test_a_bucket_is_in_the_path_or_in_the_host() -> None:
-    assert captured(READ)["target"] == "/ssbench-000000/tiny_run1_000012"
-    assert captured(READ, bucket="b")["target"] == "/b/ssbench_000000/tiny_run1_000012"
-    virtual = captured(READ, bucket="b", style="virtual")
-    assert virtual["target"] == "/ssbench_000000/tiny_run1_000012"
-    assert virtual["host"].startswith("b.127.0.0.1:")
-    own = captured(READ, style="virtual")
-    assert own["target"] == "/tiny_run1_000012"
-    assert own["host"].startswith("ssbench-000000.127.0.0.1:")
 
 
 def test_a_copy_names_its_source_and_keeps_no_metadata() -> None:
@@ -429,20 +401,6 @@ def test_headers_of_the_scenario_are_sent_and_those_of_s3_signed() -> None:
 
 
 # --- Names
-
-
-@pytest.mark.parametrize(("container", "bucket"), [
-    ("ssbench_000061", "ssbench-000061"),
-    ("ssbench_000061_gold", "ssbench-000061-gold"),
-    ("my-bench_000001", "my--2dbench-000001"),
-    ("a__b_000001", "a---5fb-000001"),
-    ("a__2d_000001", "a---5f2d-000001"),
-    ("1.2.3.4_000001", "1--2e2--2e3--2e4-000001"),
-    ("xn--b_000001_ä", "xn--2d--2db-000001---c3--a4"),
-])  # fmt: skip
-def test_a_container_has_a_legal_bucket(container: str, bucket: str) -> None:
-    assert bucket_of(container) == bucket
-    assert container_of(bucket) == container
 
 
 @pytest.mark.parametrize("bucket", [

@@ -5,7 +5,6 @@ tests/contract and tests/e2e/test_s3.py run them against real servers.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import partial
 from hashlib import md5
@@ -18,7 +17,6 @@ from ssbench.core.content import SyntheticSource
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Job, LargeObject
 from ssbench.core.operations import COPY, CREATE, POST, READ, REMOVE
-from ssbench.core.retry import Attempts, NextStep
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.base import ContainerInfo, ObjectStore, OpenUpload
 from ssbench.storage.http.verify import FOREIGN_ETAGS
@@ -76,26 +74,6 @@ PARTS = ["PUT partNumber=1&uploadId=id%261", "PUT partNumber=2&uploadId=id%261"]
 ABORT, COMPLETE = "DELETE uploadId=id%261", "POST uploadId=id%261"
 
 
-def test_an_upload_is_begun_sent_in_parts_and_completed() -> None:
-    headers = ((int(CREATE), "x-amz-storage-class: GLACIER\r\nX-Other: 1\r\n"),)
-    with store_of(BEGUN, part(), part(), DONE, headers=headers) as (store, requests):
-        timing = store.actions[CREATE](job(CREATE), 0)
-    assert (timing.status, timing.bytes_moved) == (200, 60)
-    assert lines(requests) == ["POST uploads=", *PARTS, COMPLETE]
-    whole = b"".join(SyntheticSource(1 << 20).pieces(NAME, 2, 60))
-    assert [each.body for each in requests[1:3]] == [whole[:40], whole[40:]]
-    assert re.findall(rb"<Part>.*?</Part>", requests[3].body) == [
-        b"<Part><PartNumber>%d</PartNumber><ETag>\"a&amp;b\"</ETag></Part>" % number
-        for number in (1, 2)
-    ]  # fmt: skip
-    of_the_object = ("x-amz-storage-class: glacier", "x-amz-meta-ssbench-run: run1",
-                     "x-amz-meta-ssbench-version: 2",
-                     "x-amz-meta-ssbench-segments: multipart 40")  # fmt: skip
-    for line in of_the_object:
-        assert [line in head for head in heads(requests)] == [True, False, False, False]
-    assert all("x-other: 1" in head for head in heads(requests))
-
-
 @pytest.mark.parametrize("answers", [
     [part(), response(400, error("InvalidPart"))],
     [part(), part(""), DONE],
@@ -109,15 +87,6 @@ def test_a_failed_upload_is_aborted_at_once(answers: list[bytes]) -> None:
     assert failure.kind in (ErrorKind.STATUS, ErrorKind.PROTOCOL)
     assert not failure.partly_done
     assert lines(requests)[-1] == ABORT
-
-
-def test_an_error_in_the_response_to_a_completion_leaves_the_outcome_unknown() -> None:
-    with store_of(BEGUN, part(), part(), FAILED, response(404)) as (store, _):
-        failure = failure_of(store)
-    assert "200 with an error: InternalError: We encountered" in failure.detail
-    attempts = Attempts(CREATE, 3)
-    assert attempts.after(failure) is NextStep.GIVE_UP
-    assert attempts.unknown == 1
 
 
 def test_an_upload_that_can_not_be_aborted_is_aborted_after_a_later_one() -> None:
@@ -295,12 +264,6 @@ def test_a_store_that_ignores_the_marker_of_an_upload_is_refused() -> None:
         asked(lambda admin: admin.open_uploads("c_000000", ""), page, page, page)
 
 
-def test_an_empty_page_ends_a_listing_of_open_uploads() -> None:
-    pages = [page_of("a", truncated=True), page_of(truncated=True)]
-    found, _ = asked(lambda admin: admin.open_uploads("c_000000", ""), *pages)
-    assert found == [OpenUpload("a", "id0", 1767323045.0)]
-
-
 LISTED = b"<ListBucketResult><IsTruncated>false</IsTruncated>%s</ListBucketResult>"
 EMPTY = ok(LISTED % b"")
 MARKED = ok(LISTED % b"<Contents><Key>.ssbench</Key></Contents>")
@@ -326,15 +289,3 @@ def test_a_bucket_with_more_objects_than_a_page_is_not_marked() -> None:
     )
     assert found == ContainerInfo(None, marked=False, object_count=None)
     assert {line.partition(" ")[0] for line in lines(requests)} == {"GET", "HEAD"}
-
-
-@pytest.mark.parametrize("refused", [
-    response(403, error("AccessDenied")), response(501, error("NotImplemented")),
-])  # fmt: skip
-def test_containers_can_be_used_where_uploads_can_not_be_listed(refused: bytes) -> None:
-    found, _ = asked(lambda admin: admin.container_info("c_000000"), EMPTY, response(404), refused)
-    assert found == ContainerInfo(None, marked=False, object_count=0)
-    gone, _ = asked(
-        lambda admin: admin.delete_container("c_000000"), MARKED, refused, ABORTED, ABORTED
-    )
-    assert gone

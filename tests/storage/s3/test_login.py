@@ -16,7 +16,7 @@ from botocore.session import Session
 from msgspec.structs import astuple
 
 from ssbench.core.errors import AuthError, UsageError
-from ssbench.storage.options import StoreOptions, option_values, parse_storage_options
+from ssbench.storage.options import StoreOptions, option_values
 from ssbench.storage.registry import open_provider
 from ssbench.storage.s3 import login as s3login
 from ssbench.storage.s3.client import AwsKeys
@@ -266,15 +266,6 @@ def test_a_service_that_never_ends_its_response_gives_no_keys(
             read_keys(opened, option_values(OPTIONS, opened))
 
 
-@pytest.mark.parametrize(
-    "bucket", ["", "a/b", "a?b", "a#b", "a%b", "a@b", "a:b", "a b", "\u00fc", "a\n", ".."]
-)
-def test_what_is_no_name_of_a_bucket_is_refused(bucket: str) -> None:
-    with pytest.raises(UsageError, match="is not the name of a bucket"):
-        parse_storage_options([f"s3_bucket={bucket}"], OPTIONS)
-    assert parse_storage_options(["s3_bucket=my.Bucket_1"], OPTIONS) == {"s3_bucket": "my.Bucket_1"}
-
-
 @pytest.mark.parametrize(("environ", "given", "says"), [
     ({}, {}, "no credentials for S3"),
     ({"AWS_ACCESS_KEY_ID": "A"}, {}, "the secret access key is missing"),
@@ -335,18 +326,6 @@ def test_workers_get_the_key_of_a_day_and_not_the_secret() -> None:
     asked = store.seen[0]
     assert asked.path == "/?list-type=2&max-keys=1"
     assert asked.headers["Host"] == f"b.{store.url.removeprefix('http://')}"
-
-
-@pytest.mark.parametrize("first", [
-    OTHER_REGION,
-    refused(301, "PermanentRedirect", x_amz_bucket_region="eu-west-1"),
-])  # fmt: skip
-def test_the_region_that_the_store_names_is_used(first: Answer) -> None:
-    in_region = Answer(200, {"x-amz-bucket-region": "eu-west-1"}, b"<ListBucketResult/>")
-    with S3(first, in_region) as store:
-        access = S3Login(options(store.url, bucket="b")).log_in()
-    assert access.credentials.payload["region"] == access.settings["region"] == "eu-west-1"
-    assert "/eu-west-1/s3/aws4_request" in store.seen[1].headers["Authorization"]
 
 
 @pytest.mark.parametrize(("answer", "says"), [

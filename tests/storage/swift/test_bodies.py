@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import tracemalloc
 from collections.abc import Callable
-from urllib.parse import quote
 
 import pytest
 from hypothesis import given
@@ -12,14 +11,13 @@ from hypothesis import strategies as st
 from ssbench.core.errors import SsbenchError, StorageError
 from ssbench.core.model import ErrorKind, Timing
 from ssbench.runner.containers import pages
-from ssbench.storage.base import ContainerEntry, ContainerInfo, ObjectEntry, StoreLimits
+from ssbench.storage.base import ObjectEntry, StoreLimits
 from ssbench.storage.http.response import BodyTooLong
 from ssbench.storage.swift.bodies import (
     BulkResult,
     Listing,
     NameCounter,
     bulk_result,
-    container_info,
     free_bytes,
     store_limits,
 )
@@ -31,32 +29,6 @@ def read(body: bytes, limit: int = LIMIT) -> Listing:
     listing = Listing(limit)
     listing.add(memoryview(body))
     return listing
-
-
-def container_entries(body: bytes) -> list[ContainerEntry]:
-    return read(body).containers()
-
-
-def object_names(body: bytes) -> list[str]:
-    return [entry.name for entry in read(body).objects()]
-
-
-#: Names as stores may have them.
-NAMES = [
-    "a/b", "a\nb", 'a"b', "a'b", "ü", "\U0001f600", "&lt;b&gt;", "<b>", "%41", "a?b#c", "..", " ",
-    "\x1b[2J", "\u202e", "a\\b", "\x85", "c/", "/c",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_names_are_unchanged(name: str) -> None:
-    row = {"name": name, "count": 1, "bytes": 2}
-    for ascii_only in (True, False):
-        body = json.dumps([row], ensure_ascii=ascii_only).encode()
-        assert object_names(body) == [name]
-        assert container_entries(body) == [ContainerEntry(name, 1, 2)]
-    answer = {"Response Status": "400 Bad", "Errors": [[f"/c/{quote(name)}", "409 Conflict"]]}
-    assert bulk_result(json.dumps(answer).encode()).failures == [(f"c/{name}", 409)]
 
 
 def peak_bytes(call: Callable[[], object]) -> int:
@@ -82,47 +54,6 @@ def test_a_listing_uses_bounded_memory(again: bytes) -> None:
     assert peak_bytes(decode) < 16 << 20  # the body once more as bytes, and what was decoded
     with pytest.raises(BodyTooLong):
         read(bytes(9 << 20))
-
-
-def test_a_page_with_too_many_rows_is_rejected() -> None:
-    rows = [{"name": f"{number:06d}", "bytes": 1} for number in range(LIMIT + 1)]
-    assert len(object_names(json.dumps(rows[:LIMIT]).encode())) == LIMIT
-    with pytest.raises(StorageError, match="1001 rows, where 1000 were requested"):
-        object_names(json.dumps(rows).encode())
-
-
-def test_sizes_of_objects() -> None:
-    body = b'[{"name": "a", "bytes": 7, "hash": "]}\\"{["}, {"name": "b"}]'
-    assert read(body).objects() == [ObjectEntry("a", 7), ObjectEntry("b", 0)]
-    for size in ("-1", "true", '"7"', "9" * 30):
-        with pytest.raises(StorageError, match=r"not a listing .*\[0\]\.bytes|out of range"):
-            object_names(b'[{"name": "a", "bytes": %s}]' % size.encode())
-
-
-@pytest.mark.parametrize("body", [
-    b'[{"name": "a", "count": -1, "bytes": 0}]', b'[{"name": "a", "count": true, "bytes": 0}]',
-    b'[{"name": "", "count": 1, "bytes": 0}]', b'[{"name": "\\ud800", "count": 1, "bytes": 0}]',
-    b'[{"count": 1, "bytes": 0}]', b'[{"name": "a"},]', b"[null]", b"{}", b"[][]", b"x[]",
-])  # fmt: skip
-def test_malformed_entries_are_rejected(body: bytes) -> None:
-    with pytest.raises(StorageError, match="not a listing of Swift's form: ") as caught:
-        container_entries(body)
-    assert caught.value.kind is ErrorKind.PROTOCOL
-
-
-def test_container_metadata() -> None:
-    said = {"x-storage-policy": "gold", "x-container-object-count": "12"}
-    assert container_info(said) == ContainerInfo("gold", marked=False, object_count=12)
-    marked = {"x-container-meta-ssbench": "run1", "x-container-object-count": "0"}
-    metadata = {"ssbench": "run1"}
-    assert container_info(marked) == ContainerInfo(None, True, 0, metadata)
-    secret = container_info({"x-container-meta-temp-url-key-2": "hidden"})
-    assert secret.metadata == {"temp-url-key-2": "..."}
-
-
-@pytest.mark.parametrize("count", ["", "-1", "many", "1e3", "9" * 5000, "\u0663"])
-def test_an_invalid_count_is_unknown(count: str) -> None:
-    assert container_info({"x-container-object-count": count}).object_count is None
 
 
 @given(

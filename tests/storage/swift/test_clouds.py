@@ -214,13 +214,6 @@ class Homeless(ModuleType):
         raise RuntimeError("could not determine the home directory for '~/.config'")
 
 
-def test_the_command_line_overrides_the_cloud(log_in: Log) -> None:
-    given = {"os_cloud": "mine", "os_username": "you", "os_region_name": "two"}
-    found = log_in(PASSWORD, given, OS_PASSWORD="env", ST_KEY="env", OS_AUTH_TOKEN="env")
-    assert (found.os_username, found.os_region_name) == ("you", "two")
-    assert (found.os_password, found.key, found.os_auth_token) == ("s3cret", "", "")
-
-
 def test_the_variable_names_a_cloud_unless_another_login_is_given(log_in: Log) -> None:
     assert log_in(PASSWORD, {}, OS_CLOUD="mine").os_username == "me"
     for given in ({"auth": "http://a", "user": "u", "key": "k"}, {"os_username": "you"}):

@@ -24,14 +24,13 @@ from ssbench.core.operations import (
     REMOVE,
     UPDATE,
 )
-from ssbench.core.retry import Attempts, NextStep
 from ssbench.storage.base import ObjectStore
 from ssbench.storage.http.pool import ConnectionPool
 from ssbench.storage.http.verify import FOREIGN_ETAGS
 from ssbench.storage.registry import open_store
 from tests.fakes.answered_store import Request, driver_on, response
 from tests.fakes.drivers import driver_settings
-from tests.fakes.http_server import FakeContainer, FakeObject, FakeSwift, etag_of
+from tests.fakes.http_server import FakeContainer, FakeSwift
 from tests.fakes.scripted_server import ok
 
 SIZES = (SizeClass("tiny", 1, 999, ((int(READ), 1.0),), 10),)
@@ -78,27 +77,6 @@ def swift() -> Iterator[FakeSwift]:
         yield swift
 
 
-def test_segments_and_manifest_of_an_object(swift: FakeSwift) -> None:
-    store = store_at(swift.url)
-    timing = store.actions[CREATE](job(CREATE), 0)
-    store.close()
-    assert (timing.status, timing.bytes_moved) == (201, 110)
-    *segments, manifest = swift.seen
-    assert [seen.path.rpartition("/")[2] for seen in segments] == [
-        f"tiny_run1_000012_0_{index:06d}" for index in range(3)
-    ]
-    assert [len(seen.body) for seen in segments] == [40, 40, 30]
-    assert {seen.headers["X-Object-Meta-Ssbench-Run"] for seen in swift.seen} == {"run1"}
-    assert manifest.path.endswith("/tiny_run1_000012?multipart-manifest=put")
-    assert json.loads(manifest.body) == [
-        {
-            "path": f"/ssbench_000000/tiny_run1_000012_0_{index:06d}",
-            "etag": etag_of(seen.body), "size_bytes": len(seen.body),
-        }
-        for index, seen in enumerate(segments)
-    ]  # fmt: skip
-
-
 def test_an_update_and_the_clean_up_delete_other_segments(swift: FakeSwift) -> None:
     store = store_at(swift.url, kind="dlo")
     objects = swift.containers["ssbench_000000"].objects
@@ -114,18 +92,6 @@ def test_an_update_and_the_clean_up_delete_other_segments(swift: FakeSwift) -> N
     assert store.actions[REMOVE](job(REMOVE)._replace(object=123), 0).status == 404
     assert set(objects) == {"tiny_run1_000012"}
     store.close()
-
-
-@pytest.mark.parametrize("answers", [
-    [created(), response(413)],
-    [created(), created(), created(), response(400)],
-])  # fmt: skip
-def test_a_failed_upload_leaves_an_object_that_must_be_cleaned_up(answers: list[bytes]) -> None:
-    error = failed(CREATE, *answers)
-    assert (error.kind, error.partly_done) == (ErrorKind.STATUS, True)
-    attempts = Attempts(CREATE, 0)
-    assert attempts.after(error) is NextStep.GIVE_UP
-    assert attempts.unknown == 1
 
 
 def content_of(asked: Job) -> bytes:
@@ -274,15 +240,6 @@ def test_reconnects_of_all_requests_are_counted(
     assert timing.reconnects == len(sent) > 1
 
 
-@pytest.mark.parametrize(
-    ("operation", "first"), [(UPDATE, "PUT tiny_000003"), (REMOVE, "DELETE tiny_000003")]
-)
-def test_small_objects_may_have_been_large_before(operation: int, first: str) -> None:
-    _, sent, _ = requests(job(operation, 100)._replace(object=3))
-    segments = [f"DELETE tiny_000003_0_00000{index}" for index in (0, 7)]
-    assert sent == [first, *["GET ssbench_000000?format=plain"] * 2, *segments]
-
-
 def test_a_failed_delete_that_says_nothing_may_have_deleted_a_part() -> None:
     error = failed(DELETE, ok(b"<html/>"))
     assert (error.kind, error.partly_done) == (ErrorKind.PROTOCOL, True)
@@ -358,16 +315,3 @@ def test_a_listing_has_no_more_segments_than_an_object(monkeypatch: pytest.Monke
     error = failed(REMOVE, response(204), page(*SEGMENTS[:3]), page(*SEGMENTS[3:6]))
     assert (error.kind, error.partly_done) == (ErrorKind.PROTOCOL, True)
     assert error.detail == "a listing of more than 5 segments"
-
-
-@pytest.mark.parametrize("separator", ["\u2028", "\u0085", "\x0b"])
-def test_a_name_with_a_line_separator_is_one_name(swift: FakeSwift, separator: str) -> None:
-    objects = swift.containers["ssbench_000000"].objects
-    theirs = f"tiny_run1_000012_{separator}{SEGMENTS[0]}"
-    objects[theirs] = objects[SEGMENTS[0]] = FakeObject(b"", {})
-    store = store_at(swift.url)
-    store.actions[REMOVE](job(REMOVE), 0)
-    store.close()
-    assert set(objects) == {theirs}
-    removed = [seen.path for seen in swift.seen if seen.method == "DELETE"]
-    assert len(removed) == 2

@@ -101,31 +101,9 @@ def failure(credentials: LoginOptions) -> str:
 # --- version 1
 
 
-def test_login_is_cached_until_renewal(v1: AuthV1) -> None:
-    authenticator = Authenticator(old(v1))
-    authenticator.log_in()
-    assert token_of(authenticator.log_in()) == "token-1"
-    assert authenticator.renew().payload["token"] == "token-2"
-    assert token_of(authenticator.log_in()) == "token-2"
-    assert v1.logins == 2
-
-
 def test_keys_beyond_latin_1_travel_as_utf_8() -> None:
     with AuthV1(user="tést:tester", key="schlüssel-鍵") as fake:
         assert token_of(Authenticator(old(fake)).log_in()) == "token-1"
-
-
-def test_a_given_storage_url_overrides_the_catalog(v1: AuthV1) -> None:
-    found = Authenticator(old(v1, os_storage_url="http://other/v1/A")).log_in()
-    assert reached(found) == ("token-1", "http://other/v1/A")
-
-
-def test_v1_wrong_key(v1: AuthV1) -> None:
-    text = failure(old(v1, key="wr0ng"))
-    assert text == (
-        f"{v1.auth_url}: user or key refused (401): is the user ACCOUNT:USER, and the key right?"
-        " For Keystone give --auth-version 3"
-    )
 
 
 @pytest.mark.parametrize(
@@ -168,23 +146,6 @@ def test_circular_redirects_are_an_error() -> None:
 # --- version 2
 
 
-def test_v2(v2: KeystoneV2) -> None:
-    found = Authenticator(new2(v2)).log_in()
-    assert reached(found) == ("v2-token-1", "http://north.test/v1/KEY_bench")
-
-
-@pytest.mark.parametrize("interface", ["internal", "internalURL"])
-def test_v2_region_and_endpoint_type(v2: KeystoneV2, interface: str) -> None:
-    found = Authenticator(new2(v2, os_region_name="south", os_endpoint_type=interface)).log_in()
-    assert reached(found)[1] == "http://south.internal/v1/KEY_bench"
-
-
-def test_v2_token_is_exchanged(v2: KeystoneV2) -> None:
-    credentials = new2(v2, os_password="", os_username="", os_auth_token="given-token")
-    assert token_of(Authenticator(credentials).log_in()) == "v2-token-1"
-    assert "token refused" in failure(new2(v2, os_password="", os_auth_token="other"))
-
-
 OVERLOADED = "returned 500: the service has failed, or is overloaded: see its logs"
 
 
@@ -221,27 +182,7 @@ def test_a_status_is_explained_by_what_it_most_likely_means(
         assert text.endswith(says)
 
 
-def test_no_endpoint_in_the_region(v2: KeystoneV2) -> None:
-    text = failure(new2(v2, os_region_name="west"))
-    assert "no public endpoint for object-store in region west" in text
-    assert "the catalog has internal in north, internal in south, public in north" in text
-
-
-def test_no_object_store_in_the_catalog(v2: KeystoneV2) -> None:
-    v2.catalog = v2.catalog[1:]
-    text = failure(new2(v2))
-    assert text.endswith("no public endpoint for object-store; the catalog has only identity")
-
-
 # --- version 3
-
-
-def test_v3(v3: KeystoneV3) -> None:
-    found = Authenticator(new3(v3)).log_in()
-    assert reached(found) == ("v3-token-1", "http://north.public.test/v1/KEY_bench")
-    assert found.settings["region"] == "north"
-    scope = v3.seen[0].json()["auth"]["scope"]
-    assert scope == {"project": {"name": "bench", "domain": {"id": "default"}}}
 
 
 def test_v3_application_credential(v3: KeystoneV3) -> None:

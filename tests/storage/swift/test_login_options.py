@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 import pytest
 
@@ -10,7 +9,6 @@ from ssbench.cli.config import given_on_command_line, store_options
 from ssbench.storage.swift.options import (
     OPTIONS,
     LoginOptions,
-    choose_version,
     login_options,
     plan_login,
 )
@@ -32,35 +30,12 @@ def parsed(*argv: str) -> argparse.Namespace:
     return PARSER.parse_args(["cleanup-containers", *needed, *argv])
 
 
-def value_of(field: str) -> str:
-    return "3" if field == "auth_version" else f"value-of-{field}"
-
-
-@pytest.mark.parametrize("option", ROWS, ids=lambda option: option.name)
-def test_flags_override_variables(option) -> None:  # type: ignore[no-untyped-def]
-    value = value_of(option.name)
-    for flag in option.flags:
-        assert getattr(credentials_from(parsed(flag, value), {}), option.name) == value
-    for variable in option.variables:
-        assert getattr(credentials_from(parsed(), {variable: value}), option.name) == value
-    both = credentials_from(parsed(option.flags[0], value), dict.fromkeys(option.variables, "2"))
-    assert getattr(both, option.name) == value
-
-
 @pytest.mark.parametrize(
     "option", [row for row in ROWS if row.name.startswith("os_")], ids=lambda option: option.name
 )
 def test_each_os_option_has_a_hidden_spelling_with_underscores(option) -> None:  # type: ignore[no-untyped-def]
     ns = parsed(f"--{option.name}", "x")
     assert getattr(credentials_from(ns, {}), option.name) == "x"
-
-
-def test_hidden_spellings_are_not_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        parsed("--help-all")
-    text = capsys.readouterr().out
-    assert "--os-username" in text
-    assert "--os_" not in text
 
 
 def test_auth_version_has_three_variables_in_this_order() -> None:
@@ -102,12 +77,6 @@ def test_a_token_option_overrides_a_login_in_the_environment(environ: dict[str, 
     assert plan_login(credentials_from(parsed(*typed), environ)) is None
 
 
-def test_a_token_option_is_exchanged_despite_a_password_in_the_environment() -> None:
-    login = plan_login(credentials_from(parsed("-T", "typed"), NEW))
-    assert login is not None
-    assert (login.method, login.arguments["token"]) == ("v3token", "typed")
-
-
 def test_a_token_option_is_renewed_by_login_options() -> None:
     typed = ["-T", "typed", "-S", "http://h/v1/A", "-K", "k"]
     login = plan_login(credentials_from(parsed(*typed), OLD))
@@ -115,27 +84,7 @@ def test_a_token_option_is_renewed_by_login_options() -> None:
     assert login.method == "v1password"
 
 
-def test_short_options_override_an_auth_type_in_the_environment() -> None:
-    environ = {**NEW, "OS_AUTH_TYPE": "v3applicationcredential"}
-    c = credentials_from(parsed("-A", "http://h", "-U", "u", "-K", "k"), environ)
-    assert choose_version(c) == "1.0"
-
-
-def test_storage_url_options_override_the_environment() -> None:
-    c = credentials_from(parsed("-S", "http://one/v1/A", "-S", "http://two/v1/A"), TOKEN)
-    assert c.os_storage_url == "http://one/v1/A"
-    assert c.os_auth_token == "t"
-
-
 def test_options_that_count_as_given() -> None:
     assert not given_on_command_line(parsed("--os-cacert", "f", "--insecure"))
     for argv in (["-A", "x"], ["-T", "x"], ["-S", "http://h/v1/A"], ["--os-username", "x"]):
         assert given_on_command_line(parsed(*argv))
-
-
-def test_the_documentation_has_every_option_and_variable() -> None:
-    text = (Path(__file__).parents[3] / "docs/reference/authentication.rst").read_text()
-    for row in ROWS:
-        assert any(f"``{flag}``" in text for flag in row.flags), row.flags
-        for variable in row.variables:
-            assert f"``{variable}``" in text

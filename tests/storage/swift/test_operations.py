@@ -36,12 +36,6 @@ def bulk(errors: list[list[str]], deleted: int, not_found: int = 0, whole: str =
     return ok(json.dumps({**said, "Number Not Found": not_found}).encode())
 
 
-def test_missing_objects_are_no_failure_and_not_counted() -> None:
-    timing = timing_of(BULK, bulk([], 2, 1))
-    assert (timing.items, timing.statuses) == (2, ())
-    assert timing.bytes_moved == 0
-
-
 @pytest.mark.parametrize(("answer", "status", "statuses"), [
     (bulk([["ssbench_000000/tiny_000004", "409 Conflict"]], 2, 0, "400 X"), 409, (200, 409, 200)),
     (bulk([["/ssbench_000000/tiny_000004", "503 Busy"]], 1, 1, "400 X"), 503, (200, 503, 200)),
@@ -65,11 +59,6 @@ def test_a_bulk_delete_that_failed_as_a_whole_is_an_error(whole: str, kind: Erro
     error = error_of(BULK, bulk([], 0, 0, whole))
     assert (error.kind, error.status) == (kind, int(whole[:3]))
     assert error.timing is not None
-
-
-def test_a_proxy_without_the_bulk_middleware_is_an_error() -> None:
-    error = error_of(BULK, b"HTTP/1.1 204 X\r\n\r\n")
-    assert error.kind is ErrorKind.PROTOCOL
 
 
 def test_the_etag_of_a_copy_is_checked_under_verify() -> None:

@@ -56,15 +56,6 @@ def test_version_follows_from_what_is_given(given_options: dict[str, str], versi
     assert choose_version(LoginOptions(**given_options)) == version
 
 
-@pytest.mark.parametrize(
-    ("text", "version"),
-    [("1", "1.0"), ("1.0", "1.0"), ("2", "2.0"), ("2.0", "2.0"), ("3", "3"), ("3.0", "3"),
-     ("v3", "3"), ("V2.0", "2.0")],
-)  # fmt: skip
-def test_spellings_of_versions(text: str, version: str) -> None:
-    assert parse_version(text) == version
-
-
 def test_unknown_versions_and_types_are_reported_with_the_valid_ones() -> None:
     with pytest.raises(UsageError, match=r"auth version '4' is unknown: give one of 1, 1\.0, 2"):
         parse_version("4")
@@ -79,19 +70,6 @@ def test_version_2_login_completes_the_url_and_takes_the_tenant_from_the_user() 
     assert (login.method, login.url) == ("v2password", "http://ks:5000/v2.0")
     expected = {"username": "tester", "password": "k3y", "tenant_name": "test"}
     assert login.arguments == expected
-
-
-def test_version_3_names_without_a_domain_are_in_the_default_one() -> None:
-    login = plan_login(LoginOptions(**NEW, os_project_name="p", auth_version="3"))
-    assert login is not None
-    assert (login.method, login.url) == ("v3password", "http://ks:5000/v3")
-    assert login.arguments == {
-        "username": "me",
-        "password": "pw",
-        "project_name": "p",
-        "user_domain_id": "default",
-        "project_domain_id": "default",
-    }
 
 
 def test_given_domains_are_kept_and_ids_need_none() -> None:
@@ -120,16 +98,6 @@ def test_application_credentials_need_no_project() -> None:
         "application_credential_id": "id",
         "application_credential_secret": "shh",
     }
-
-
-def test_a_token_with_an_auth_url_is_a_login() -> None:
-    token = {"os_auth_url": "http://ks", "os_auth_token": "t", "os_project_id": "p"}
-    login = plan_login(LoginOptions(**token, auth_version="3"))
-    assert login is not None
-    assert (login.method, login.arguments) == ("v3token", {"token": "t", "project_id": "p"})
-    login = plan_login(LoginOptions(**token))
-    assert login is not None
-    assert login.method == "v2token"
 
 
 def test_without_options_the_ways_to_log_in_are_named() -> None:

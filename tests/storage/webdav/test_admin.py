@@ -56,22 +56,6 @@ def flat(parts: Iterable[list[str]]) -> list[str]:
     return [name for part in parts for name in part]
 
 
-def test_a_folder_is_listed_once_for_all_of_its_pages() -> None:
-    tree = Tree(*(f"{container}/{n}" for container in ("c", "d") for n in range(9)))
-
-    def asked(limit: int) -> int:
-        """How often, for the pages of two containers in turn."""
-        with answering(tree) as (admin, heard):
-            marker = ""
-            while marker < "8":
-                first, second = (admin.list_objects(name, marker, limit) for name in "cd")
-                assert first == second
-                marker = first[-1].name
-            return len(heard)
-
-    assert [asked(limit) for limit in (1, 2, 9, 100)] == [2, 2, 2, 2]
-
-
 def test_folders_without_end_and_without_objects_end() -> None:
     def folders(request: Request) -> bytes:
         folder = request.target

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import unquote
 
 import gevent
 import pytest
@@ -20,14 +19,12 @@ from ssbench.core.operations import (
     DELETE,
     ENSURE,
     HEAD,
-    LIST,
     POST,
     READ,
 )
 from ssbench.core.scenario.values import crud_profile
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.registry import open_store
-from ssbench.storage.webdav.client import path_of
 from ssbench.storage.webdav.digest import DigestChallenge, digest_credentials, parse_challenges
 from tests.fakes import answered_store
 from tests.fakes.answered_store import Answer, Request, always, response
@@ -217,17 +214,6 @@ def test_the_worst_status_of_a_property_counts(status: int, fails: bool) -> None
             assert driver.actions[POST](job(POST), 0).status == 207
 
 
-@pytest.mark.parametrize("prefix", [b"", b"ti"])
-def test_a_list_needs_a_multistatus(prefix: bytes) -> None:
-    answers = [response(403, b"of an earlier request"), response(200, b"x" * 50)]
-    with driver_on(*answers) as (driver, _):
-        with pytest.raises(StorageError, match="403: of an earlier request"):
-            driver.actions[READ](job(READ), 0)
-        with pytest.raises(StorageError, match=r"PROPFIND returned 200, not 207$") as caught:
-            driver.actions[LIST](job(LIST, 0, arguments=(prefix, 9, b"")), 0)
-        assert caught.value.timing.bytes_moved == 0
-
-
 def test_a_copy_into_a_folder_makes_the_folder_first() -> None:
     statuses = [201, 201, 404, 409, 201, 201]
     deep = in_folder("a/tiny")
@@ -290,14 +276,6 @@ def test_a_folder_that_another_client_makes_at_this_moment_is_no_failure() -> No
     with driver_on(*map(response, statuses), sizes=deep) as (driver, heard):
         assert driver.actions[CREATE](job(CREATE), 0).status == 201
     assert [each.method for each in heard] == ["MKCOL", "MKCOL", "PUT"]
-
-
-@pytest.mark.parametrize("name", ["plain_000001", "a b/é_1", '%41?#:*"<>|\\', "tab\tand\x1f"])
-def test_names_become_legal_paths_and_names_again(name: str) -> None:
-    path = path_of(name)
-    assert re.fullmatch(r"[\w/%.~-]*", path, re.ASCII)
-    assert unquote(unquote(path)) == name
-    assert not re.search(r'[?#:*"<>|\\]', unquote(path)), "no file system minds it"
 
 
 @pytest.mark.parametrize(

@@ -78,12 +78,6 @@ def test_a_server_that_asks_for_nobody_gets_no_credentials() -> None:
     assert lines[1:] == [b"PROPFIND /dav/ HTTP/1.1", b"OPTIONS /dav/ HTTP/1.1"]
 
 
-@pytest.mark.parametrize("path", ["/dav", "//dav//", "/d%61v/", "http://other.example/dav/"])
-def test_a_collection_may_be_named_in_several_ways(path: str) -> None:
-    with server(ABSENT, found(path), ALLOW) as (url, _):
-        assert provider(url).log_in()
-
-
 @pytest.mark.parametrize(("answer", "says"), [
     (found("/"), "PROPFIND of /dav/ returned /: something in between"),
     (found("/other/dav/"), "PROPFIND of /dav/ returned /other/dav/"),
@@ -244,17 +238,6 @@ def test_incomplete_users_are_refused(
         provider("http://127.0.0.1:9/", environ=netrc(tmp_path, text), **given)
     assert says in str(caught.value)
     assert PASSWORD not in str(caught.value)
-
-
-def test_a_netrc_that_can_not_be_read_is_named(tmp_path: Path) -> None:
-    (tmp_path / "binary").write_bytes(b"machine \xff")
-    for name, says in (
-        ("", "has to be a regular file, and is a folder"),
-        ("binary", "is not UTF-8 text"),
-    ):
-        path = tmp_path / name
-        with pytest.raises(UsageError, match=f"{path}: {says}"):
-            provider("http://127.0.0.1:9/", environ={"HOME": "/none"}, netrc=str(path))
 
 
 @pytest.mark.parametrize(
