@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from ssbench.cli.options import DEFAULT_STORE, OF_STORE, STORE_OPTIONS
 from ssbench.core.errors import UsageError
 from ssbench.core.option import options_of_fields
-from ssbench.core.peers import TransportConfig
 from ssbench.core.scenario.syntax import MAX_BYTES
+from ssbench.core.settings import TransportConfig
 from ssbench.runner.config import (
     WORKER_COMMAND,
     RunConfig,

@@ -27,8 +27,8 @@ from ssbench.core.option import (
     options_of_fields,
     row,
 )
-from ssbench.core.peers import TransportConfig
 from ssbench.core.scenario.scenario import OPTIONS as OF_SCENARIO
+from ssbench.core.settings import TransportConfig
 from ssbench.core.stats.budget import MEMORY
 from ssbench.core.stats.selection import OPTIONS as SELECTION
 from ssbench.runner.config import RunConfig, SearchConfig, threshold

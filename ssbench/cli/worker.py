@@ -40,7 +40,7 @@ from ssbench.cli.start import handle_signals, wanted_signals
 from ssbench.cli.worker_options import WORKER, WORKER_TABLE, worker_id, worker_parser
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError, gravest
 from ssbench.core.model import WorkerExit
-from ssbench.core.peers import TransportConfig
+from ssbench.core.settings import TransportConfig
 from ssbench.core.text import plural
 from ssbench.host.live import HostLive
 from ssbench.host.process import (
@@ -54,10 +54,10 @@ from ssbench.host.process import (
 )
 from ssbench.host.sampler import StackSampler
 from ssbench.storage.registry import Permissions, open_store
+from ssbench.transport.ends import WorkerTransport
 from ssbench.transport.key import channel_key, load_key
 from ssbench.transport.parent_pipe import GroupStarted, MasterAddress, read_address, to_line
 from ssbench.transport.sockets import Ports
-from ssbench.transport.worker_transport import WorkerTransport
 from ssbench.worker.worker import Worker, local_settings
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from ssbench.core import option as types
 from ssbench.core import units
 from ssbench.core.errors import UsageError
 from ssbench.core.option import options_of_fields, row
-from ssbench.core.peers import TransportConfig
+from ssbench.core.settings import TransportConfig
 
 MAX_WORKER_ID = 64  #: characters
 NETWORK_SERVER_PORT = 13583

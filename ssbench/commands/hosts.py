@@ -28,8 +28,7 @@ from ssbench.core.errors import ExitStatus, NoWorkersError, UsageError
 from ssbench.core.live import Observer
 from ssbench.core.messages import NetworkCheck, NetworkInterval, NetworkResult
 from ssbench.core.option import WORKERS, of_field, options_of_fields
-from ssbench.core.peers import Limits, TransportConfig
-from ssbench.core.settings import StorageSettings
+from ssbench.core.settings import Limits, StorageSettings, TransportConfig
 from ssbench.core.text import latency_text, plural, printable
 from ssbench.master.master import Master
 from ssbench.runner.session import bind, own_hub, warn_all

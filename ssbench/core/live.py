@@ -1,16 +1,30 @@
-"""Observers of a run, and the state they are given: the state of a phase."""
+"""What a run shows while it runs: observers, the state that they are given, and who collects it.
+
+A latency's bucket is the upper part of its IEEE 754 double, with 5 bits of the mantissa, so it is
+3 % wide. Reports never use these counts; they use core.stats.histogram.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+import struct
+import sys
+from array import array
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from math import log
+from operator import itemgetter
+from random import Random
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
 
-from ssbench.core.model import Phase
+from ssbench.core.columns import WIDTHS, unpack_column
+from ssbench.core.model import NONE_NS, ErrorKind, Phase, Result
 
 if TYPE_CHECKING:
     from ssbench.core.records import RunHeader
+
 
 #: States of workers that need attention, the gravest first.
 ATTENTION = ("gone", "silent", "connecting")
@@ -70,7 +84,7 @@ class RunProgress(Struct, frozen=True):
     history: Sequence[tuple[float, float]] = ()
     workers_seen: Sequence[WorkerProgress] = ()  #: () if no observer wants counts
     #: Latencies of the successes of the phase so far: (operation, size class) -> bucket of
-    #: core.progress_tracker -> number. At high rates the numbers are those of a sample, in
+    #: latency_buckets -> number. At high rates the numbers are those of a sample, in
     #: proportion. {} if no observer wants counts.
     latencies: Mapping[tuple[int, int], Mapping[int, int]] = {}
     #: Response times likewise, of all operations of an open loop.
@@ -130,3 +144,322 @@ class Observer:
 
     def end_phase(self) -> None:
         """The phase is over."""
+
+
+_BITS = 5  #: of the mantissa
+_SHIFT = 52 - _BITS
+BUCKET_WIDTH = 2.0**-_BITS  #: of a bucket, as a share of its values
+_INFINITE = 0x7FF0_0000_0000_0000 >> _SHIFT  #: from here on: infinities, NaN, negatives
+_WINDOW_S = 5.0  #: rate and latencies of the display are those of so much time
+#: Counting a latency takes 0.3 to 1 us. Above this rate in operations/s, displays show those of
+#: a sample: 10,000 in the window, 100 of them above the p99.
+SAMPLED_PER_S = 2_000
+_HISTORY_S = 120  #: of rates, for a chart
+#: Series of latencies: the number of an operation, for its successes, or one of these, which are
+#: numbers of no operation.
+_FAILED, _RESPONSE = -1, -2
+_OPERATION, _CLASS, _ERROR, _STATUS, _BYTES, _DUE, _START, _LAST = (
+    1 + Result._fields.index(name)
+    for name in (
+        "operation", "size_class", "error", "status", "bytes_moved", "due_ns", "start_ns",
+        "last_byte_ns",
+    )
+)  # fmt: skip
+_counted_of = itemgetter(0, _OPERATION, _ERROR, _STATUS, _BYTES)
+
+
+def buckets(values_ns: Sequence[int]) -> Counter[int]:
+    """Counts of values in ns, by bucket."""
+    return Counter(_buckets_of(values_ns))
+
+
+def _buckets_of(values_ns: Sequence[int]) -> list[int]:
+    doubles = memoryview(array("d", values_ns))
+    return [bits >> _SHIFT for bits in doubles.cast("B").cast("Q")]
+
+
+def latency_buckets(packed: Sequence[Any]) -> Counter[int]:
+    """Counts of the latencies of the successes of packed results, by bucket."""
+    return buckets(successes(packed, with_sizes=False)[0])
+
+
+def successes(
+    packed: Sequence[Any], *, with_sizes: bool = True
+) -> tuple[Sequence[int], Sequence[int]]:
+    """Latencies in ns and bytes of the successes of packed results.
+
+    :param with_sizes: False: without the bytes.
+    """
+    count, errors = packed[0], packed[_ERROR]
+    lasts_ns = unpack_column(packed[_LAST], count)
+    sizes = unpack_column(packed[_BYTES], count) if with_sizes else lasts_ns
+    if errors == 0:
+        return lasts_ns, sizes
+    rows = zip(lasts_ns, sizes, unpack_column(errors, count), strict=True)
+    good = [(last_ns, size) for last_ns, size, error in rows if not error]
+    return [last_ns for last_ns, _ in good], [size for _, size in good]
+
+
+def quantile_s(counts: Mapping[int, int], percent: float) -> float | None:
+    """The percentile (0 to 100) in seconds, within 3 %; None if there are no values."""
+    rank = sum(counts.values()) * percent / 100
+    if not rank:
+        return None
+    seen = 0
+    for bucket in sorted(counts):
+        seen += counts[bucket]
+        if seen >= rank:
+            break
+    return None if bucket >= _INFINITE else middle_s(bucket)
+
+
+def middle_s(bucket: int) -> float:
+    """The middle of a bucket in seconds; 0 for that of 0."""
+    middle = (bucket << _SHIFT) + (1 << (_SHIFT - 1))
+    (value_ns,) = struct.unpack("=d", struct.pack("=Q", middle))
+    return float(value_ns) / 1e9 if bucket else 0.0
+
+
+def above(counts: Mapping[int, int], limit_s: float) -> int:
+    """How many values are certainly above the limit."""
+    least = buckets([int(limit_s * 1e9)])
+    return sum(count for bucket, count in counts.items() if bucket > max(least))
+
+
+def _latencies(columns: Sequence[Any]) -> list[tuple[int, int, int]]:
+    """Series, size class and bucket of each latency in packed results."""
+    count = columns[0]
+    lasts_ns, operations, classes, errors = (
+        unpack_column(columns[i], count) for i in (_LAST, _OPERATION, _CLASS, _ERROR)
+    )
+    rows = zip(operations, errors, strict=True)
+    series = [_FAILED if error else operation for operation, error in rows]
+    found = list(zip(series, classes, _buckets_of(lasts_ns), strict=True))
+    if columns[_DUE] != NONE_NS:
+        dues_ns, starts_ns = (unpack_column(columns[i], count) for i in (_DUE, _START))
+        times = zip(dues_ns, starts_ns, lasts_ns, strict=True)
+        response = [max(start + last - due, 0) for due, start, last in times if due != NONE_NS]
+        found += [(_RESPONSE, 0, bucket) for bucket in _buckets_of(response)]
+    return found
+
+
+def _in_proportion(total: int, sample: Sequence[tuple[Any, int]]) -> Iterator[tuple[Any, int]]:
+    """Whole numbers that are together ``total``, as the sample's numbers are to each other."""
+    whole, seen, given = sum(number for _, number in sample), 0, 0
+    for key, number in sample:
+        seen += number
+        upto = total * seen // whole
+        yield key, upto - given
+        given = upto
+
+
+class _Mark(NamedTuple):
+    """What was done by a time."""
+
+    at_s: float
+    done: int
+    bytes: int
+    operations: Mapping[int, int]  # successes
+
+
+class ProgressTracker:
+    """Collects the data of a phase's display. Times are seconds since the start of the phase.
+
+    :param random: picks the batches of results whose latencies are counted.
+    :param moves_bytes: False without a store (``--noop``), whatever the results say.
+    """
+
+    def __init__(
+        self,
+        total: int | None,
+        run_seconds: float | None,
+        random: Random | None = None,
+        *,
+        moves_bytes: bool = True,
+    ) -> None:
+        self._total = total
+        self._run_seconds = run_seconds
+        self._random = random or Random(0)  # nosec B311 # a sample for displays
+        # Of packed results, not yet counted: columns of all, and whole batches of the sample.
+        self._batches: list[tuple[int, Any, Any, Any, Any]] = []
+        self._sample: list[Sequence[Any]] = []
+        self._share = 1.0  # of batches that are in the sample, by the rate so far
+        self._skip = 0  # batches until the next one of the sample
+        self._left = SAMPLED_PER_S  # latencies that it may have until ``progress`` is called
+        self._marks: deque[_Mark] = deque([_Mark(0.0, 0, 0, {})])  # of the last seconds
+        # Counts of latencies by (series, size class, bucket): of each call of ``progress`` in the
+        # last seconds, and of all of these.
+        self._latencies: deque[tuple[float, Counter[tuple[int, int, int]]]] = deque()
+        self._recent: Counter[tuple[int, int, int]] = Counter()
+        # Of all of the phase, likewise; and how many of each series they are.
+        self._histograms: defaultdict[tuple[int, int], Counter[int]] = defaultdict(Counter)
+        self._in_histograms: Counter[int] = Counter()
+        self._outcomes: Counter[tuple[int, int]] = Counter()  # (operation, error) -> number
+        self._statuses: Counter[int] = Counter()  # of operations with ErrorKind.STATUS
+        self._bytes = 0
+        self._moves_bytes = moves_bytes
+        self._second = self._marks[0]  # the last one that the history has
+        self._history: deque[tuple[float, float]] = deque(maxlen=_HISTORY_S)
+
+    def add_results(self, columns: Sequence[Any]) -> None:
+        """Take packed results, which were checked: operations, errors, bytes, latencies.
+
+        They are counted together when they are needed: between two batches a fast worker has
+        filled the caches, so counting each at once takes five times as long.
+        """
+        self._batches.append(_counted_of(columns))
+        if self._skip:
+            self._skip -= 1
+        else:
+            self._sample.append(columns)
+            self._left -= columns[0]
+            self._skip = self._draw() if self._left > 0 else sys.maxsize
+
+    def _draw(self) -> int:
+        """How many batches to skip: each is in the sample with the same probability, whatever is
+        in it and whenever it comes."""
+        if self._share >= 1:
+            return 0
+        return int(log(1 - self._random.random()) / log(1 - self._share))
+
+    def _count(self) -> None:
+        """Count what ``add_results`` has gathered."""
+        outcomes, statuses = self._outcomes, self._statuses
+        # Packed items: operations by their column's base, bytes by typecode.
+        succeeded: defaultdict[int, list[bytes]] = defaultdict(list)
+        moved: defaultdict[str, list[bytes]] = defaultdict(list)
+        for count, operations, errors, codes, sizes in self._batches:
+            if self._moves_bytes:
+                if type(sizes) is int:
+                    self._bytes += sizes * count
+                else:
+                    self._bytes += sizes[0] * count
+                    moved[sizes[1]].append(sizes[2])
+            if type(operations) is int and type(errors) is int:
+                outcomes[operations, errors] += count
+            elif errors == 0 and operations[1] == "B":
+                succeeded[operations[0]].append(operations[2])
+            else:
+                failed = unpack_column(errors, count)
+                outcomes.update(zip(unpack_column(operations, count), failed, strict=True))
+            if errors != 0:
+                rows = zip(unpack_column(errors, count), unpack_column(codes, count), strict=True)
+                statuses.update([status for error, status in rows if error == ErrorKind.STATUS])
+        self._batches.clear()
+        for base, found in succeeded.items():
+            items = b"".join(found)
+            while items:  # few values, many items: bytes methods take 1 ns per item
+                item = items[0]
+                outcomes[base + item, 0] += items.count(item)
+                items = items.translate(None, bytes([item]))
+        for typecode, found in moved.items():
+            data = b"".join(found)
+            self._bytes += sum(unpack_column([0, typecode, data], len(data) // WIDTHS[typecode]))
+
+    def progress(
+        self, at_s: float, done: int, errors: int, workers: int, users: int
+    ) -> RunProgress:
+        """The state of the phase now; to be called once or twice a second."""
+        outcomes = self.by_operation()
+        mark = _Mark(at_s, done, self._bytes, {each: row[0] for each, row in outcomes.items()})
+        latest = self._move_window(mark)
+        ended = sum(map(sum, outcomes.values()))
+        self._add_to_histograms(latest, {**mark.operations, _RESPONSE: ended})
+        before = self._marks[0]
+        per_s = 1 / (at_s - before.at_s) if at_s > before.at_s else 0.0
+        rate = (done - before.done) * per_s
+        self._share = SAMPLED_PER_S / max(rate, SAMPLED_PER_S)
+        self._skip, self._left = self._draw(), SAMPLED_PER_S
+        latencies: defaultdict[int, Counter[int]] = defaultdict(Counter)
+        whole: Counter[int] = Counter()
+        for (series, _, bucket), count in self._recent.items():
+            latencies[series][bucket] += count
+            if series != _RESPONSE:
+                whole[bucket] += count
+        causes: Counter[int] = Counter()
+        for (_, error), count in self._outcomes.items():
+            causes[error] += count
+        del causes[0]  # successes
+        return RunProgress(
+            at_s,
+            done,
+            self._total,
+            errors,
+            rate,
+            quantile_s(whole, 50),
+            quantile_s(whole, 99),
+            self._remaining_s(at_s, done, rate),
+            workers,
+            users,
+            operations={
+                each: OperationProgress(
+                    *row,
+                    (row[0] - before.operations.get(each, 0)) * per_s,
+                    quantile_s(latencies[each], 50),
+                    quantile_s(latencies[each], 99),
+                )
+                for each, row in outcomes.items()
+            },
+            errors_by_cause=causes,
+            errors_by_status=dict(self._statuses),
+            bytes_rate=(self._bytes - before.bytes) * per_s,
+            response_p50_s=quantile_s(latencies[_RESPONSE], 50),
+            response_p99_s=quantile_s(latencies[_RESPONSE], 99),
+            history=tuple(self._history),
+            latencies={
+                key: dict(found) for key, found in self._histograms.items() if key[0] != _RESPONSE
+            },
+            responses=dict(self._histograms.get((_RESPONSE, 0), {})),
+        )
+
+    def _add_to_histograms(
+        self, latest: Counter[tuple[int, int, int]], ended: Mapping[int, int]
+    ) -> None:
+        """Let the latest latencies stand for all operations that ended since the last call."""
+        samples: defaultdict[int, list[tuple[tuple[int, int], int]]] = defaultdict(list)
+        for (series, size_class, bucket), number in sorted(latest.items()):
+            samples[series].append(((size_class, bucket), number))
+        for series, sample in samples.items():
+            if series == _FAILED:
+                continue
+            new = ended[series] - self._in_histograms[series]
+            self._in_histograms[series] = ended[series]
+            for (size_class, bucket), number in _in_proportion(new, sample):
+                self._histograms[series, size_class][bucket] += number
+
+    def _move_window(self, mark: _Mark) -> Counter[tuple[int, int, int]]:
+        """Add what came since the last call to the window and the history, and drop the oldest;
+        returns the latest latencies."""
+        begins_s = mark.at_s - _WINDOW_S
+        self._marks.append(mark)
+        while len(self._marks) > 2 and self._marks[0].at_s < begins_s:
+            self._marks.popleft()
+        latest = Counter(chain.from_iterable(map(_latencies, self._sample)))
+        self._sample.clear()
+        self._recent.update(latest)
+        self._latencies.append((mark.at_s, latest))
+        while self._latencies[0][0] < begins_s:
+            self._recent -= self._latencies.popleft()[1]  # leaves out what is 0
+        second = self._second
+        spent_s = mark.at_s - second.at_s
+        if spent_s >= 1:
+            done, moved = mark.done - second.done, mark.bytes - second.bytes
+            self._history.append((done / spent_s, moved / spent_s))
+            self._second = mark
+        return latest
+
+    def by_operation(self) -> dict[int, tuple[int, int]]:
+        """Number of an operation -> how many succeeded and how many failed."""
+        self._count()
+        found: dict[int, tuple[int, int]] = {}
+        for (operation, error), count in self._outcomes.items():
+            done, failed = found.get(operation, (0, 0))
+            found[operation] = (done, failed + count) if error else (done + count, failed)
+        return found
+
+    def _remaining_s(self, at_s: float, done: int, rate: float) -> float | None:
+        if self._run_seconds is not None:
+            return max(self._run_seconds - at_s, 0.0)
+        if self._total is None or not rate:
+            return None
+        return max(self._total - done, 0) / rate

@@ -16,10 +16,9 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from ssbench import __version__
 from ssbench.core.errors import SsbenchError, UsageError
-from ssbench.core.live import RunProgress
+from ssbench.core.live import RunProgress, middle_s
 from ssbench.core.model import ErrorKind, Phase
 from ssbench.core.operations import row_of
-from ssbench.core.progress_tracker import middle_s
 from ssbench.core.stats.host_metrics import FIGURES, core_count, core_name
 from ssbench.live.watch import PHASES, Sink, Watch, workers_by_state
 from ssbench.live.web import SOCKET_TIMEOUT_S, BoundedServer

@@ -44,7 +44,7 @@ class Totals(NamedTuple):
     outcomes: Counter[tuple[str, str, str]] = Counter()  #: phase, operation, result -> number
     errors: Counter[tuple[str, str]] = Counter()  #: phase, cause -> number
     statuses: Counter[tuple[str, str]] = Counter()  #: phase, HTTP status -> number
-    #: phase, operation, size class -> bucket of core.progress_tracker -> number of successes
+    #: phase, operation, size class -> bucket of core.live -> number of successes
     latencies: Mapping[tuple[str, str, str], Mapping[int, int]] = {}
     responses: Mapping[str, Mapping[int, int]] = {}  #: phase -> bucket -> number
 

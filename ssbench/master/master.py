@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import random
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
@@ -17,6 +18,7 @@ from msgspec.structs import replace
 from ssbench import __version__
 from ssbench.core.columns import unpack_column
 from ssbench.core.dispatch.workers import Event, WorkerJoined, WorkerLeft, Workers, WorkerState
+from ssbench.core.errors import SsbenchError
 from ssbench.core.live import Observer
 from ssbench.core.messages import (
     Ack,
@@ -35,23 +37,15 @@ from ssbench.core.messages import (
     Returned,
 )
 from ssbench.core.model import SECOND_NS, Phase, Result, WorkerExit
-from ssbench.core.peers import Limits
 from ssbench.core.records import MASTER, ProfileRecord, WorkerRecord
-from ssbench.core.settings import Credentials, StorageSettings
+from ssbench.core.settings import Credentials, Limits, StorageSettings
 from ssbench.core.text import plural, printable, said
 from ssbench.host.live import HostLive
 from ssbench.host.sampler import StackSampler
-from ssbench.master.phase_machine import (
-    WAIT_S,
-    PhaseMachine,
-    PhaseOutcome,
-    PhasePlan,
-    PhaseState,
-)
+from ssbench.master.phase_machine import WAIT_S, PhaseMachine, PhaseOutcome, PhasePlan, PhaseState
 from ssbench.master.recorder import HostMetricsRecorder, Recorder, SafeRecorder
-from ssbench.master.renewal import Renewal
 from ssbench.master.worker_wait import ALL_JOINED_NS, FIRST_JOINED_NS, WorkerWait
-from ssbench.transport.master_transport import MasterTransport
+from ssbench.transport.ends import MasterTransport
 
 log = logging.getLogger(__name__)
 
@@ -608,3 +602,85 @@ class Master:
         if self._worker_warnings == _WORKERS_NAMED:
             line += "; further such warnings about workers are left out"
         self._warn(line)
+
+
+#: At most one in this time for a worker that asks. The time doubles with each that follows the last
+#: one within a minute: tokens live longer, but a worker can say what it likes.
+_RENEWAL_NS, _LONGEST_PAUSE_NS, _CALM_NS = SECOND_NS, 30 * SECOND_NS, 60 * SECOND_NS
+#: Credentials are renewed a tenth of their lifetime before they expire, but at most this long.
+_EARLY_S = 60.0
+_EARLY_PART = 10
+
+
+class Renewal:
+    """Renews credentials when a worker asks for it, and before they expire.
+
+    :param credentials: those in use.
+    :param now: Unix time.
+    """
+
+    def __init__(
+        self, renew: Callable[[], Credentials], credentials: Credentials, now: float
+    ) -> None:
+        self._renew = renew
+        self._thread: threading.Thread | None = None
+        self._outcome: Credentials | str | None = None
+        self._began_ns: int | None = None  # the newest that a worker asked for
+        self._pause_ns = 0  # until the next of these
+        self._due_at = _due_at(credentials, None, now)
+
+    def begin(self, now_ns: int) -> None:
+        """A worker asks: renew, unless that is in progress, or was done too often of late."""
+        since_ns = _CALM_NS if self._began_ns is None else now_ns - self._began_ns
+        if self._thread is None and since_ns >= self._pause_ns:
+            calm = since_ns >= _CALM_NS
+            self._pause_ns = _RENEWAL_NS if calm else min(2 * self._pause_ns, _LONGEST_PAUSE_NS)
+            self._began_ns = now_ns
+            self._start()
+
+    def _start(self) -> None:
+        self._thread = threading.Thread(target=self._fetch, name="ssbench-renewal", daemon=True)
+        self._thread.start()
+
+    def begin_if_due(self, now_ns: int, wall_ns: int) -> None:
+        """Renew if the credentials are about to expire."""
+        if self._due_at is not None and wall_ns >= self._due_at * SECOND_NS:
+            self._due_at = None
+            if self._thread is None:
+                self._start()
+
+    def _fetch(self) -> None:
+        try:
+            self._outcome = self._renew()
+        except SsbenchError as error:
+            self._outcome = str(error)
+
+    def outcome(self, previous: Credentials, now: float) -> Credentials | str | None:
+        """The new credentials, or why there are none; None while there is nothing new.
+
+        :param previous: those in use.
+        :param now: Unix time.
+        """
+        if self._thread is None or self._thread.is_alive():
+            return None
+        outcome, self._outcome, self._thread = self._outcome, None, None
+        if isinstance(outcome, Credentials):
+            # After an early renewal with the same expiry, the planned one is still to come.
+            planned = self._due_at if outcome.expires_at == previous.expires_at else None
+            self._due_at = _due_at(outcome, previous, now) or planned
+        else:  # the operations that wait are to fail soon
+            self._pause_ns = _RENEWAL_NS
+        return outcome or "the renewal failed"
+
+
+def _due_at(new: Credentials, previous: Credentials | None, now: float) -> float | None:
+    """When to renew these, Unix time; None: when the store rejects them.
+
+    That is so if the expiry is unknown, past (clocks differ), or no later than the previous one
+    (tempauth issues the same token until it has expired).
+    """
+    if new.expires_at is None or new.expires_at <= now:
+        return None
+    if previous and previous.expires_at is not None and new.expires_at <= previous.expires_at + 1:
+        return None
+    return new.expires_at - min(_EARLY_S, (new.expires_at - now) / _EARLY_PART)

@@ -35,12 +35,11 @@ from ssbench.core.dispatch.dispatcher import (
 )
 from ssbench.core.dispatch.result_bounds import ResultBounds
 from ssbench.core.dispatch.workers import MAX_NAMES, SILENT_NS, Workers
-from ssbench.core.live import RunProgress, WorkerProgress
+from ssbench.core.live import ProgressTracker, RunProgress, WorkerProgress
 from ssbench.core.messages import Ack, Heartbeat, Jobs, Results, Returned, encode
 from ssbench.core.model import SECOND_NS, Phase, Stage
-from ssbench.core.peers import Limits
-from ssbench.core.progress_tracker import ProgressTracker
 from ssbench.core.records import MarkRecord, PhaseRecord, Record
+from ssbench.core.settings import Limits
 from ssbench.core.text import first_of, plural
 from ssbench.core.workload.pacing import LOOKAHEAD_NS, START_DELAY_NS, Backlog, StageSchedule
 from ssbench.core.workload.workload import Workload

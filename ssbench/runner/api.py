@@ -14,9 +14,9 @@ from ssbench import runner
 from ssbench.core.errors import UsageError
 from ssbench.core.live import Observer
 from ssbench.core.option import check_needs, options_of_fields
-from ssbench.core.peers import TransportConfig
 from ssbench.core.scenario.checks import suggest
 from ssbench.core.scenario.scenario import OPTIONS as OF_SCENARIO
+from ssbench.core.settings import TransportConfig
 from ssbench.core.stats.compare import Comparison, comparison
 from ssbench.core.stats.intervals import Sides
 from ssbench.core.stats.selection import Selection

@@ -19,8 +19,8 @@ from ssbench.core import option as types
 from ssbench.core import units
 from ssbench.core.errors import UsageError
 from ssbench.core.option import EXECUTION, LOAD, RESULTS, SEARCH, WORKERS, of_field
-from ssbench.core.peers import MAX_WORKERS, Limits, TransportConfig
 from ssbench.core.scenario.scenario import Scenario
+from ssbench.core.settings import MAX_WORKERS, Limits, TransportConfig
 from ssbench.core.text import close_matches, printable
 from ssbench.host.files import read_bytes, read_text
 from ssbench.host.process import usable_cores

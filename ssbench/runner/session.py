@@ -24,9 +24,8 @@ from ssbench.core.dispatch.dispatcher import MAX_BATCH, batch_limit
 from ssbench.core.errors import UsageError
 from ssbench.core.live import Observer, RunProgress
 from ssbench.core.model import Phase
-from ssbench.core.peers import Limits, TransportConfig
 from ssbench.core.records import RunHeader
-from ssbench.core.settings import URL_CHOICES, Credentials, StorageSettings
+from ssbench.core.settings import URL_CHOICES, Credentials, Limits, StorageSettings, TransportConfig
 from ssbench.host.live import HostLive
 from ssbench.host.process import allow_many_connections, tune_garbage_collector
 from ssbench.master.master import Master
@@ -36,8 +35,8 @@ from ssbench.runner.stop import Stop
 from ssbench.storage.options import StoreOptions
 from ssbench.storage.registry import open_admin, open_provider, paths_of, row_of
 from ssbench.storage.retrying_client import RetryingClient
+from ssbench.transport.ends import MasterTransport, pipe_length
 from ssbench.transport.key import CurveKey, channel_key
-from ssbench.transport.master_transport import MasterTransport, pipe_length
 from ssbench.transport.parent_pipe import address_line
 from ssbench.transport.sockets import EVERYWHERE, LOOPBACK, PortInUseError, Ports
 

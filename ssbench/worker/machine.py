@@ -60,9 +60,9 @@ from ssbench.core.messages import (
     pack,
 )
 from ssbench.core.model import SECOND_NS, Phase
-from ssbench.core.rejected import RejectedMessages
 from ssbench.core.settings import Credentials, StorageSettings, newest_credentials
 from ssbench.core.text import plural, said
+from ssbench.transport.authenticator import RejectedMessages
 from ssbench.worker.held_jobs import Completed, HeldJobs, pack_possible
 
 log = logging.getLogger(__name__)

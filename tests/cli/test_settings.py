@@ -16,8 +16,8 @@ from ssbench.cli.config import run_config
 from ssbench.cli.site import SiteDefaults
 from ssbench.core.errors import UsageError
 from ssbench.core.option import Option, options_of_fields
-from ssbench.core.peers import TransportConfig
 from ssbench.core.scenario.scenario import OPTIONS
+from ssbench.core.settings import TransportConfig
 from ssbench.core.stats.thresholds import Threshold
 from ssbench.core.units import Unit
 from ssbench.runner.config import RunConfig

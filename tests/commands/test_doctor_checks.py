@@ -23,9 +23,8 @@ from ssbench.commands.doctor import (
 from ssbench.core.hostlist import parse_hosts
 from ssbench.core.messages import Heartbeat, Jobs, Results
 from ssbench.core.model import ErrorKind, Job
-from ssbench.core.peers import TransportConfig
 from ssbench.core.scenario.scenario import Scenario
-from ssbench.core.settings import StorageSettings
+from ssbench.core.settings import StorageSettings, TransportConfig
 from ssbench.runner.config import RunConfig, ScenarioText
 from ssbench.storage.base import StoreLimits, StoreState
 from ssbench.storage.options import StoreOptions

@@ -21,7 +21,7 @@ from ssbench.core.errors import SsbenchError, UsageError
 from ssbench.core.live import Observer
 from ssbench.core.model import Failure, Phase
 from ssbench.core.operations import CREATE
-from ssbench.core.peers import TransportConfig
+from ssbench.core.settings import TransportConfig
 from ssbench.master.phase_machine import PhaseOutcome
 from ssbench.runner import existing
 from ssbench.runner.config import RunConfig, ScenarioText

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssbench.core.progress_tracker import BUCKET_WIDTH, buckets, quantile_s
+from ssbench.core.live import BUCKET_WIDTH, buckets, quantile_s
 
 latencies = st.lists(st.integers(1, 10**13), min_size=1, max_size=200)
 

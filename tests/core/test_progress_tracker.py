@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.core.columns import pack_results
+from ssbench.core.live import SAMPLED_PER_S, ProgressTracker, middle_s
 from ssbench.core.model import NONE_NS, RESULT_NUMBERS, ErrorKind, Result
 from ssbench.core.operations import CREATE, READ
-from ssbench.core.progress_tracker import SAMPLED_PER_S, ProgressTracker, middle_s
 
 BLANK = Result(*[0] * RESULT_NUMBERS)._replace(due_ns=NONE_NS, bytes_moved=1000)
 MS = 1_000_000

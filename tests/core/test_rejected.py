@@ -7,7 +7,7 @@ import pytest
 from ssbench import __version__
 from ssbench.core.errors import MessageError, ProtocolError
 from ssbench.core.messages import PROTOCOL
-from ssbench.core.rejected import (
+from ssbench.transport.authenticator import (
     CLOSED_EARLY,
     MAX_LOGGED,
     MAX_WORKERS,

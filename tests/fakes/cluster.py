@@ -20,9 +20,8 @@ from ssbench.core.columns import Schema
 from ssbench.core.errors import ExitStatus
 from ssbench.core.messages import Bye, ControlState, Heartbeat, Hello, Message, Results, unpack
 from ssbench.core.model import ErrorKind, Job, Phase, Result, Stage, Timing, WorkerExit
-from ssbench.core.peers import Limits
 from ssbench.core.records import Record
-from ssbench.core.settings import StorageSettings
+from ssbench.core.settings import Limits, StorageSettings
 from ssbench.master.master import Master
 from ssbench.master.phase_machine import PhaseOutcome, PhasePlan
 from ssbench.transport.sockets import Ports

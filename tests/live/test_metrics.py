@@ -18,10 +18,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from ssbench import __version__
 from ssbench.core.errors import SsbenchError, UsageError
-from ssbench.core.live import OperationProgress
+from ssbench.core.live import OperationProgress, buckets
 from ssbench.core.model import ErrorKind, Phase
 from ssbench.core.operations import ENSURE, READ
-from ssbench.core.progress_tracker import buckets
 from ssbench.live.metrics import RunMetrics, WorkerMetrics, metrics_server
 from ssbench.live.watch import Watch
 from ssbench.worker.worker import WorkerLoad

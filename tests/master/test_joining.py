@@ -10,8 +10,7 @@ from ssbench.core.dispatch.workers import Event, WorkerJoined, Workers
 from ssbench.core.errors import NoWorkersError
 from ssbench.core.messages import Bye, ControlState, Expired, Heartbeat, Hello, Leaving
 from ssbench.core.model import SECOND_NS, WorkerExit
-from ssbench.core.peers import Limits
-from ssbench.core.settings import StorageSettings
+from ssbench.core.settings import Limits, StorageSettings
 from ssbench.master.worker_wait import WorkerWait
 from tests.fakes.drivers import with_token
 

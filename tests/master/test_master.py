@@ -39,7 +39,6 @@ from ssbench.core.messages import (
 )
 from ssbench.core.model import ErrorKind, Job, Phase, Timing
 from ssbench.core.operations import OPERATIONS
-from ssbench.core.peers import Limits
 from ssbench.core.records import (
     MASTER,
     MarkRecord,
@@ -49,16 +48,15 @@ from ssbench.core.records import (
     ResultBatch,
     WorkerRecord,
 )
-from ssbench.core.settings import Credentials, StorageSettings
-from ssbench.master import renewal as renewal_module
+from ssbench.core.settings import Credentials, Limits, StorageSettings
+from ssbench.master import master as renewal_module
 from ssbench.master.master import Master
 from ssbench.master.phase_machine import PhaseOutcome, PhasePlan
 from ssbench.storage.noop import NoopStorage
 from ssbench.storage.registry import Permissions, open_store
-from ssbench.transport.master_transport import MasterTransport
+from ssbench.transport.ends import MasterTransport, WorkerTransport
 from ssbench.transport.network import NetworkListener
 from ssbench.transport.sockets import Ports
-from ssbench.transport.worker_transport import WorkerTransport
 from ssbench.worker import links as store_module
 from ssbench.worker import machine as machine_module
 from ssbench.worker.worker import Worker, local_settings

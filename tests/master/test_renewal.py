@@ -11,7 +11,7 @@ import pytest
 
 from ssbench.core.model import SECOND_NS
 from ssbench.core.settings import Credentials
-from ssbench.master.renewal import Renewal
+from ssbench.master.master import Renewal
 from tests.timing import PATIENCE_S
 
 NOW = 1_000_000.0
@@ -61,7 +61,7 @@ def test_a_worker_that_asks_all_the_time_causes_ever_fewer_logins(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """One with the key may say each second that the token has expired."""
-    monkeypatch.setattr("ssbench.master.renewal.threading", SimpleNamespace(Thread=AtOnce))
+    monkeypatch.setattr("ssbench.master.master.threading", SimpleNamespace(Thread=AtOnce))
     tokens = Tokens()
     tokens.go.set()
     renewal = tokens.renewal(NOW + 3600)

@@ -12,7 +12,7 @@ import pytest
 from ssbench.core.errors import UsageError
 from ssbench.core.hostlist import parse_hosts
 from ssbench.core.model import Group
-from ssbench.core.peers import TransportConfig
+from ssbench.core.settings import TransportConfig
 from ssbench.runner import resolve
 from ssbench.runner.config import RunConfig, ScenarioText
 from ssbench.runner.results import parse_thresholds

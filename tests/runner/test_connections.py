@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from ssbench.core.errors import AuthError, UsageError
-from ssbench.core.peers import TransportConfig
+from ssbench.core.settings import TransportConfig
 from ssbench.runner.session import bind, check_encrypted, reach_store
 from ssbench.runner.stop import Stop
 from ssbench.storage.options import StoreOptions

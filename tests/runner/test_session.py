@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from ssbench.commands.doctor import Doctor, Verdict
 from ssbench.core.errors import UsageError
 from ssbench.core.model import Phase
-from ssbench.core.peers import TransportConfig
+from ssbench.core.settings import TransportConfig
 from ssbench.runner import start_session
 from ssbench.runner.config import RunConfig, ScenarioText, SessionSettings
 from ssbench.runner.session import counted_phase, own_hub

@@ -27,8 +27,7 @@ from ssbench.core.messages import (
     in_clock_range,
 )
 from ssbench.core.model import SECOND_NS, Phase, WorkerExit
-from ssbench.core.peers import MAX_WORKERS, Limits
-from ssbench.core.settings import Credentials, StorageSettings
+from ssbench.core.settings import MAX_WORKERS, Credentials, Limits, StorageSettings
 from ssbench.core.text import said
 
 #: A worker with the same id may replace one whose newest heartbeat is older than this.

@@ -6,7 +6,7 @@ numbers; ``report.notes`` puts them into words.
 A run ends early when its rate has been steady for long enough, or when it misses a threshold.
 Seconds count from the start of the load, by the master's clock. An operation ends when the master
 receives its result. A watch of thresholds sees less than a report: latencies are service times
-within 3 % (core.progress_tracker). So it errs towards going on: a latency must miss its limit by
+within 3 % (core.live). So it errs towards going on: a latency must miss its limit by
 more than these 3 %.
 """
 
@@ -22,8 +22,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from ssbench.core.model import SECOND_NS
-from ssbench.core.progress_tracker import (
+from ssbench.core.live import (
     BUCKET_WIDTH,
     ProgressTracker,
     above,
@@ -32,6 +31,7 @@ from ssbench.core.progress_tracker import (
     quantile_s,
     successes,
 )
+from ssbench.core.model import SECOND_NS
 from ssbench.core.stats.thresholds import Threshold, percent_of
 from ssbench.core.text import plural
 
@@ -362,7 +362,7 @@ class SteadyStateDetector:
 class _Snapshot(NamedTuple):
     at_ns: int
     operations: Mapping[int, tuple[int, int]]  #: number -> succeeded, failed, so far
-    latencies: Mapping[int, int]  #: of the second before, as core.progress_tracker.latency_buckets
+    latencies: Mapping[int, int]  #: of the second before, as core.live.latency_buckets
 
 
 def can_watch(threshold: Threshold) -> bool:

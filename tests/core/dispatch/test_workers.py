@@ -20,7 +20,7 @@ from ssbench.core.dispatch.workers import (
 )
 from ssbench.core.messages import MAX_NAME, Bye, ControlState, Heartbeat, Hello, decode, encode
 from ssbench.core.model import SECOND_NS
-from ssbench.core.peers import MAX_WORKERS
+from ssbench.core.settings import MAX_WORKERS
 
 MS = SECOND_NS // 1000
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from ssbench.core.columns import pack_results
 from ssbench.core.errors import UsageError
+from ssbench.core.live import ProgressTracker
 from ssbench.core.model import Job, Phase, Result
 from ssbench.core.operations import CREATE, CRUD, READ, Effect, Operation
-from ssbench.core.progress_tracker import ProgressTracker
 from ssbench.core.records import PhaseRecord
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.stats.run_stats import RunStats

@@ -25,7 +25,7 @@ from ssbench.core.messages import (
 )
 from ssbench.core.model import SECOND_NS, ErrorKind, Failure, Job, Phase, Result
 from ssbench.core.operations import READ
-from ssbench.core.peers import Limits
+from ssbench.core.settings import Limits
 from ssbench.core.workload.workload import Workload
 
 MS = SECOND_NS // 1000
