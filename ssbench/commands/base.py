@@ -161,7 +161,7 @@ def running(ns: argparse.Namespace, stop: Stop, config: RunConfig, watch: Watch)
         if ns.live_json:
             watch.add(LiveJson(ns.live_json, tell))
         if ns.influx:
-            from ssbench.live.influx import Influx
+            from ssbench.live.push import Influx
             from ssbench.storage.options import scheme_notes
 
             token = os.environ.pop("INFLUX_TOKEN", None)  # which no worker must see

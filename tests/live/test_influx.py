@@ -13,8 +13,8 @@ import pytest
 from ssbench.core.errors import SsbenchError, UsageError
 from ssbench.core.model import Phase
 from ssbench.core.option import influx_url
-from ssbench.live import influx as live_influx
-from ssbench.live.influx import Influx
+from ssbench.live import push as live_influx
+from ssbench.live.push import Influx
 from ssbench.live.watch import Watch
 from tests.cli.shell import Shell
 from tests.fakes.scripted_server import Script, ScriptedServer
