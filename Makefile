@@ -82,7 +82,7 @@ clean: ## remove everything that make and the tools created here
 INSTALL = $(BIN)/pip install --quiet --config-settings editable_mode=compat --editable
 
 FOR_DEMO = .[embedded,html]
-FOR_TEST = .[checksum,clouds,embedded,html,parquet,prometheus,dev,keystone]
+FOR_TEST = .[checksum,clouds,embedded,html,otlp,parquet,prometheus,dev,keystone]
 
 # The versions that CI tested, for this version of Python.
 PINNED = constraints/$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])').txt

@@ -27,6 +27,8 @@ EXTRAS = {
     "pandas": ["pandas>=2.2"],
     # --metrics-port
     "prometheus": ["prometheus_client>=0.20"],
+    # --otlp
+    "otlp": ["opentelemetry-proto>=1.30"],
     # pinned where another version would find other faults, or format otherwise
     "dev": [
         "ruff==0.17.5",

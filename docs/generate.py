@@ -63,6 +63,7 @@ SEE = {
     "--html": ("report.rst#a-page",),
     "--junit": ("../how-to/ci.rst",),
     "--influx": ("programs.rst#influxdb",),
+    "--otlp": ("programs.rst#opentelemetry",),
     "--live-json": ("programs.rst#lines-of-json",),
     "--metrics-port": ("programs.rst#prometheus-and-grafana",),
     "--noop": ("../how-to/scaling.rst",),

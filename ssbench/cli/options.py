@@ -215,6 +215,13 @@ RESULT_FILES = (
     row("--influx", "influx", types.influx_url, RESULTS,
         "write the state of the run to InfluxDB, or to what takes its line protocol, each second; "
         "INFLUX_TOKEN is the token", metavar="URL"),
+    row("--otlp", "otlp", types.otlp_url, RESULTS,
+        "send the state of the run as OpenTelemetry metrics to this collector each second, over "
+        "OTLP/HTTP; requires ssbench[otlp] [default without URL: OTEL_EXPORTER_OTLP_ENDPOINT, else "
+        "http://localhost:4318]", metavar="URL", const=""),
+    row("--otlp-headers", "otlp_headers", str, RESULTS,
+        "with --otlp: file with its headers, NAME=VALUE in a line each [default: "
+        "OTEL_EXPORTER_OTLP_HEADERS]", metavar="FILE", file="r", needs="otlp"),
     row("--web", "web", web_address, RESULTS,
         "also show the run as a page at this address, with a button that stops it, and then its "
         "report until Ctrl-C; it needs the token of the URL that is "

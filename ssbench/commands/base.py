@@ -168,6 +168,15 @@ def running(ns: argparse.Namespace, stop: Stop, config: RunConfig, watch: Watch)
             for note in scheme_notes([ns.influx]):
                 tell(note)
             watch.add(Influx(ns.influx, Path(config.scenario.source).stem, token, tell))
+        if ns.otlp is not None:
+            from ssbench.host.files import read_text
+            from ssbench.live.push import Otlp
+
+            headers = read_text(ns.otlp_headers, "--otlp-headers") if ns.otlp_headers else ""
+            name = Path(config.scenario.source).stem
+            watch.add(Otlp(ns.otlp, name, headers, dict(os.environ), tell))
+            for variable in ("METRICS_HEADERS", "HEADERS"):
+                os.environ.pop(f"OTEL_EXPORTER_OTLP_{variable}", None)  # which no worker must see
         yield watch
 
 

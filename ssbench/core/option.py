@@ -356,3 +356,37 @@ def influx_url(text: str) -> str:
         f"{fault}, such as http://127.0.0.1:8086/api/v2/write?org=ORG&bucket=BUCKET (InfluxDB 2)"
         " or http://127.0.0.1:8086/write?db=DATABASE"
     )
+
+
+_METRICS_PATH = "/v1/metrics"
+
+
+def otlp_url(text: str, *, is_whole: bool = False) -> str:
+    """The URL of a collector's metrics over OTLP/HTTP, without a secret.
+
+    :param text: "" stays: the environment gives the URL.
+    :param is_whole: the path is complete, whatever it is; else /v1/metrics is added where it lacks.
+    """
+    if not text:
+        return text
+    try:
+        parts = urlsplit(text)
+        if parts.username is not None or parts.query:
+            raise UsageError(
+                "secrets in a URL are seen in process lists: give headers in"
+                " OTEL_EXPORTER_OTLP_HEADERS or --otlp-headers"
+            )
+        if (
+            parts.scheme in ("http", "https")
+            and parts.hostname
+            and parts.port != 0
+            and text.isascii()
+            and text.isprintable()
+            and " " not in text
+        ):
+            if is_whole or parts.path.endswith(_METRICS_PATH):
+                return text
+            return f"{text.rstrip('/')}{_METRICS_PATH}"
+    except ValueError:  # a port that is none, and others
+        pass
+    raise UsageError("give the URL of a collector for OTLP/HTTP, such as http://127.0.0.1:4318")

@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -22,8 +22,10 @@ from ssbench.core.errors import SsbenchError
 from ssbench.core.live import Observer, RunProgress
 from ssbench.core.model import ErrorKind, Phase, error_label
 from ssbench.core.operations import OPERATIONS, row_of
-from ssbench.core.records import RunHeader
 from ssbench.core.text import latency_text, plural
+
+if TYPE_CHECKING:
+    from ssbench.core.records import RunHeader
 
 #: Titles of phases for people. IDLE: containers are made before the workers have jobs.
 TITLES: Mapping[Phase, str] = {
@@ -92,8 +94,12 @@ class LiveState(Struct, frozen=True):
     @property
     def totals(self) -> Totals:
         """Of all phases so far, of all runs of a series."""
-        sizes = self.header.scenario.get("sizes", ()) if self.header else ()
-        return self.before.plus(self.phase, self.progress, [each["name"] for each in sizes])
+        return self.before.plus(self.phase, self.progress, self.size_classes)
+
+    @property
+    def size_classes(self) -> list[str]:
+        """Their names."""
+        return [each["name"] for each in self.header.scenario["sizes"]] if self.header else []
 
     @property
     def waited_s(self) -> float:
