@@ -36,14 +36,6 @@ def test_control_characters_in_messages_are_escaped() -> None:
     assert not steering(printable_lines(NASTY))
 
 
-def test_messages_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
-    tell(f"worker {NASTY}")
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith("worker \\x1b[2J\\x07\\r")
-    assert not steering(err)
-
-
 def test_log_messages_are_one_line_and_tracebacks_are_escaped() -> None:
     said = io.StringIO()
     handler = logging.StreamHandler(said)
@@ -136,17 +128,6 @@ def test_messages_go_on_once_a_full_pipe_is_read(monkeypatch: pytest.MonkeyPatch
         tell("the last")
     assert os.read(reader, 1 << 20).endswith(b"the last\n")
     os.close(reader)
-
-
-def test_a_reader_that_has_seen_enough_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    reader, writer = os.pipe()
-    os.close(reader)
-    with open(writer, "w") as stream:
-        monkeypatch.setattr(sys, "stdout", stream)
-        taken = iter(["x" * 100_000] * 3)
-        write_result(taken)
-        check_output()
-    assert list(taken), "the rest is not even made"
 
 
 def test_results_overwrite_no_stat_file_and_name_a_place_that_takes_none(tmp_path: Path) -> None:

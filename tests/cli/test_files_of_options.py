@@ -10,9 +10,7 @@ import pytest
 
 from ssbench.cli.commands import COMMANDS
 from ssbench.cli.options import STORE_OPTIONS
-from ssbench.core.errors import UsageError
 from ssbench.core.option import path as folder
-from ssbench.statfile import check_new
 from tests.cli.shell import Shell
 from tests.golden import compare
 
@@ -120,18 +118,6 @@ def test_make_key_has_the_same_status(shell: Shell, tmp_path: Path) -> None:
     assert "can't be written: No such file" in said.err
 
 
-def test_the_check_leaves_all_as_it_is(shell: Shell, tmp_path: Path) -> None:
-    place = tmp_path / "files"
-    place.mkdir()
-    (place / "link").symlink_to(place / "target")
-    (place / "old").write_text("precious")
-    for name in ("link", "new", "old"):
-        words = ["--csv", place / name, *STORE, place / "no"]
-        assert shell("bench", "put", "c", *words).status != 0
-    assert {path.name for path in place.iterdir()} == {"link", "old"}
-    assert (place / "old").read_text() == "precious"
-
-
 def test_the_stat_file_of_a_later_step_is_reported_before_the_first(
     shell: Shell, tmp_path: Path
 ) -> None:
@@ -143,19 +129,6 @@ def test_the_stat_file_of_a_later_step_is_reported_before_the_first(
     said = shell("upload", tmp_path / "d", *words)
     assert said.status == 2
     assert "x.store-2.stat.gz: is there already" in said.err
-
-
-def test_a_check_does_not_open_a_pipe(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        check_new(str(tmp_path / "pipe"), overwrite=False)
-        assert os.read(reader, 1) == b""  # nothing ever wrote to it
-    finally:
-        os.close(reader)
-    (tmp_path / "text").write_text("no stat file")
-    with pytest.raises(UsageError, match="it is no stat file"):
-        check_new(str(tmp_path / "text"), overwrite=True)
 
 
 @pytest.mark.parametrize(

@@ -21,11 +21,8 @@ from ssbench.runner.config import CANNED
 from ssbench.runner.results import read_stats
 from ssbench.transport.key import CurveKey
 from tests.cli.shell import Shell, free_ports, scenario
-from tests.report import runs
 
 ROOT = Path(__file__).resolve().parents[2]
-BENCH = ["bench", "put", "c", "--count", "20", "--noop", "--workers", "1"]
-LOGIN = ["-A", "http://127.0.0.1:1/auth/v1.0", "-U", "test:tester", "-K", "s3cret-key"]
 
 
 # The command line -------------------------------------------------------------------------
@@ -63,13 +60,6 @@ def test_a_faulty_scenario_has_status_2_and_names_the_place(
 
 
 # The store, the ports, the files ----------------------------------------------------------
-
-
-def test_an_unreachable_store(shell: Shell) -> None:
-    words = ["-f", "very_small", "--workers", 1, *free_ports(), "-s", shell.results]
-    said = shell("run-scenario", *words, *LOGIN)
-    assert said.status == 1
-    assert "127.0.0.1:1" in said.err
 
 
 def test_a_port_in_use(shell: Shell) -> None:
@@ -206,16 +196,6 @@ REPORT_FILES = pytest.mark.parametrize(
 
 
 @REPORT_FILES
-def test_a_report_that_cannot_be_written_names_the_place(
-    option: str, shell: Shell, done: Path, tmp_path: Path
-) -> None:
-    for path in (tmp_path, tmp_path / "none" / "x"):
-        said = shell("report-scenario", "-s", done, option, path)
-        assert (said.status, said.out) == (2, "")
-        assert f"ssbench-master: {option} {path}: can't be written: " in said.err
-
-
-@REPORT_FILES
 def test_a_report_does_not_overwrite_a_stat_file(
     option: str, shell: Shell, done: Path, tmp_path: Path
 ) -> None:
@@ -329,41 +309,11 @@ def test_a_reader_that_closes_the_pipe_is_no_error(
     assert with_output(closed_pipe, *words, *more, program=program) == (0, "")
 
 
-def test_statuses_count_without_a_reader_of_messages(done: Path, closed_pipe: int) -> None:
-    ended = subprocess.run(
-        [
-            sys.executable, "-m", "ssbench.cli.master", "report-scenario", done,
-            "--threshold", "rate > 1000000000/s",
-        ],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=closed_pipe, stderr=closed_pipe, timeout=60, check=False,
-    )  # fmt: skip
-    assert ended.returncode == 3
-
-
-def test_names_that_stdout_cannot_encode_are_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
-    header = runs.header(scenario={**runs.SCENARIO, "name": "größe"})
-    stats = runs.stats_of([header, runs.footer()])
-    monkeypatch.setattr("ssbench.commands.report.read_stats", lambda path, warn, **_: stats)
-    shown = io.BytesIO()
-    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(shown, encoding="ascii"))
-    assert main(["report-scenario", "-s", "x"]) == 0
-    assert b"gr\\xf6\\xdfe" in shown.getvalue()
-
-
 def test_standard_output_may_be_any_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.StringIO()
     monkeypatch.setattr(sys, "stdout", stream)
     assert main(["list-scenarios"]) == 0
     assert stream.getvalue().startswith(next(iter(CANNED)))
-
-
-def test_an_early_interrupt_gives_one_line(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(path: str, warn: object, **_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("ssbench.commands.report.read_stats", interrupted)
-    assert shell("report-scenario", "-s", "x") == (5, "", "ssbench-master: interrupted\n")
 
 
 CANNOT_WRITE = "cannot write to standard output: No space left on device\n"
@@ -386,14 +336,6 @@ def test_what_standard_output_does_not_take_goes_to_standard_error(
     assert CurveKey.load(str(tmp_path / "key"))
     status, err = with_output(full, "--show-config", program="worker", unbuffered=unbuffered)
     assert (status, err.splitlines()[-1]) == (1, f"ssbench-worker: {CANNOT_WRITE.rstrip()}")
-
-
-def test_a_run_goes_on_though_its_output_cannot_be_written(full: IO[str], tmp_path: Path) -> None:
-    path = tmp_path / "x.stat.gz"
-    status, said = with_output(full, *BENCH, *free_ports(), "-s", path)
-    assert (status, said.splitlines()[-1]) == (1, f"ssbench-master: {CANNOT_WRITE.rstrip()}")
-    assert f"Results saved to {path}" in said
-    assert "PUTs per second." in said
 
 
 def test_running_out_of_descriptors_is_one_line(

@@ -9,35 +9,13 @@ import gevent
 import pytest
 
 from ssbench.cli import start as module
-from ssbench.cli.start import SIGNALS, STARTUP_GRACE_S, Signals
+from ssbench.cli.start import STARTUP_GRACE_S, Signals
 from ssbench.runner.session import own_hub
 from ssbench.runner.stop import Stop
 
 
 def send(number: int) -> None:
     os.kill(os.getpid(), number)
-
-
-@pytest.mark.parametrize("number", SIGNALS)
-def test_the_first_signal_is_noted_and_the_second_raises(number: signal.Signals) -> None:
-    heard: list[str] = []
-    stop = Stop()
-    with Signals(stop):
-        stop.listen(heard.append)
-        assert not stop.requested
-        send(number)
-        assert heard == [stop.reason] == [f"interrupted by {number.name}"]
-        assert stop.requested
-        with pytest.raises(KeyboardInterrupt, match=number.name):
-            send(number)
-
-
-def test_the_first_signal_raises_without_a_listener() -> None:
-    stop = Stop()
-    with Signals(stop):
-        with pytest.raises(KeyboardInterrupt, match="SIGTERM"):
-            send(signal.SIGTERM)
-        assert stop.requested
 
 
 def test_a_signal_ends_a_wait_for_greenlets_without_a_traceback(
@@ -48,13 +26,6 @@ def test_a_signal_ends_a_wait_for_greenlets_without_a_traceback(
         with pytest.raises(KeyboardInterrupt, match="SIGINT"):
             gevent.sleep(10)
     assert capfd.readouterr().err == ""
-
-
-def test_signal_handlers_are_restored() -> None:
-    before = [signal.getsignal(number) for number in SIGNALS]
-    with Signals(Stop()):
-        assert [signal.getsignal(number) for number in SIGNALS] != before
-    assert [signal.getsignal(number) for number in SIGNALS] == before
 
 
 def test_an_ignored_sighup_stays_ignored() -> None:
@@ -80,36 +51,6 @@ def test_the_third_signal_exits_at_once(monkeypatch: pytest.MonkeyPatch) -> None
         with pytest.raises(KeyboardInterrupt):  # the real one doesn't come back from os._exit
             send(signal.SIGTERM)
         assert left == [5]
-
-
-class First:
-    """A handler that has another for what comes once it is told."""
-
-    def __init__(self) -> None:
-        self.heard: list[int] = []
-
-    def __call__(self, number: int, frame: object) -> None:
-        raise AssertionError("told twice")
-
-    def second(self, number: int, frame: object) -> None:
-        self.heard.append(number)
-
-
-def test_a_signal_after_the_exception_is_not_a_first_one() -> None:
-    first = First()
-    before = signal.signal(signal.SIGTERM, first)
-    try:
-        stop = Stop()
-        with Signals(stop):
-            stop.listen(lambda reason: None)
-            send(signal.SIGTERM)
-        assert signal.getsignal(signal.SIGTERM) is first
-        with Signals(Stop()), pytest.raises(KeyboardInterrupt):
-            send(signal.SIGTERM)
-        send(signal.SIGTERM)
-        assert first.heard == [signal.SIGTERM]
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 # While they are held ------------------------------------------------------------------------
@@ -138,17 +79,6 @@ def test_an_earlier_signal_reaches_the_first_listener() -> None:
         assert heard == ["interrupted by SIGINT"]
         with pytest.raises(KeyboardInterrupt, match="SIGINT"):
             send(signal.SIGTERM)
-
-
-def test_a_listener_gets_a_held_signal_at_once() -> None:
-    heard: list[str] = []
-    stop = Stop()
-    with Signals(stop, hold=True):
-        stop.listen(heard.append)
-        send(signal.SIGINT)
-        assert heard == ["interrupted by SIGINT"]
-        with pytest.raises(KeyboardInterrupt):
-            send(signal.SIGINT)
 
 
 def test_a_slow_cleanup_at_the_start_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -172,16 +172,6 @@ def test_variables_of_the_store_override_the_file(parse: Parse) -> None:
     assert (login.auth, login.user, login.key, login.os_username) == ("", "", "", "me")
 
 
-def test_the_store_of_the_command_line_ignores_options_of_another(parse: Parse) -> None:
-    file = "storage = 's3'\ns3-bucket = 'b'\nstorage-url = 'http://h/v1/A'"
-    options = store_options(parse(f"{RUN} --storage swift"), {})
-    assert (options.driver, options.site) == ("swift", {})
-    assert store_options(parse(RUN, file), {}).site == {"s3_bucket": "b"}
-    swift = store_options(parse(f"{RUN} --storage swift", file), {})
-    assert login_options(swift).os_storage_url == "http://h/v1/A"
-    assert store_options(parse(f"{RUN} --noop", file), {}).driver == "noop"
-
-
 def test_show_config_names_the_origin_of_each_value(parse: Parse, tmp_path: Path) -> None:
     file = "key = 's3cret'\nduration = 60\nworkers = 2"
     ns = parse(

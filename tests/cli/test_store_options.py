@@ -12,49 +12,16 @@ from ssbench.cli.master import main
 from ssbench.core.errors import UsageError
 from ssbench.storage.swift.options import login_options
 
-NEEDED = {
-    "run-scenario": "-f s",
-    "find-limit": "-f s --slo p99<1s",
-    "cleanup-containers": "",
-    "make-scenario": "--from-container c",
-}
-
 
 def ns(line: str) -> argparse.Namespace:
     words = line.split()
     return master_parser(words).parse_args(words)
 
 
-@pytest.mark.parametrize("command", sorted(NEEDED))
-def test_urls_and_timeouts_reach_the_store_and_the_login(command: str) -> None:
-    line = f"{command} {NEEDED[command]} -S http://n/v1/A -S http://o/v1/A -T s3cret"
-    chosen = store_options(ns(f"{line} --connect-timeout 1.5 --network-timeout 2.5"), {})
-    login = login_options(chosen)
-    assert login.storage_urls == ("http://n/v1/A", "http://o/v1/A")
-    assert (chosen.connect_timeout_s, chosen.network_timeout_s) == (1.5, 2.5)
-    assert (login.os_storage_url, login.os_auth_token) == ("http://n/v1/A", "s3cret")
-    assert "s3cret" not in repr(chosen)
-
-
-def test_a_store_is_chosen_by_name_and_noop_is_a_short_form() -> None:
-    assert store_options(ns("cleanup-containers"), {}).driver == "swift"
-    assert store_options(ns("cleanup-containers --storage noop"), {}).driver == "noop"
-    assert store_options(ns("run-scenario -f s --noop"), {}).driver == "noop"
-    own = "ssbench.storage.noop:NoopStorage"
-    assert store_options(ns(f"run-scenario -f s --storage {own}"), {}).driver == own
-
-
 def test_a_url_after_storage_is_a_storage_url() -> None:
     """``--storage`` was a short form of ``--storage-url``, as any beginning of an option is."""
     chosen = store_options(ns("cleanup-containers --storage http://h/v1/A"), {})
     assert (chosen.driver, login_options(chosen).storage_urls) == ("swift", ("http://h/v1/A",))
-
-
-def test_storage_options_are_those_of_the_store() -> None:
-    line = "cleanup-containers --storage-option os_region_name=north --storage-option user=me"
-    chosen = store_options(ns(f"{line} -U other"), {})
-    login = login_options(chosen)
-    assert (login.os_region_name, login.user) == ("north", "me")
 
 
 @pytest.mark.parametrize(

@@ -240,36 +240,6 @@ def test_a_worker_of_nohup_stays_when_its_terminal_is_gone() -> None:
         signal.signal(signal.SIGHUP, before)
 
 
-def test_a_worker_does_not_obey_another_user_who_listened_first() -> None:
-    with ScriptedMaster() as master, Process(master, "me") as worker:
-        assert worker.process.stderr
-        said = next(line for line in worker.process.stderr if "rejects this worker" in line)
-        master.listen(0.1)
-        assert master.all_of(Hello) == []
-    assert "give both the same --zmq-key-file" in said  # either side may notice first
-
-
-def test_a_worker_ends_with_its_master_if_asked_to() -> None:
-    with (
-        host_master() as master,
-        Process(master, "--exit-with-master", "me") as worker,
-    ):
-        master.broadcast(timeout_s=0.5)
-        master.begin()
-        master.send(jobs(1))
-        master.expect(Results)
-        status, said = worker.end()
-    assert status == 1
-    assert "The master is gone (nothing received from it for 0.5 s): exiting" in said
-
-
-def test_a_worker_without_a_name_generates_one() -> None:
-    with host_master() as master, Process(master), Process(master):
-        names = {master.expect(Hello).worker_id}
-        while len(names) < 2:
-            names.add(master.expect(Hello).worker_id)
-
-
 def test_a_worker_ends_with_its_parent() -> None:
     read_end, write_end = os.pipe()
     with host_master() as master, Process(master, "child", pipe=read_end) as worker:
@@ -279,29 +249,6 @@ def test_a_worker_ends_with_its_parent() -> None:
         os.close(write_end)
         assert worker.end()[0] == 0
         assert byes(master) == ["the process that started it has ended"]
-
-
-def test_a_worker_ends_with_a_silent_parent() -> None:
-    read_end, write_end = os.pipe()
-    with host_master() as master, Process(master, "child", pipe=read_end) as worker:
-        os.close(read_end)
-        os.close(write_end)
-        status, said = worker.end()
-    assert (status, "The master exited before it had work" in said) == (0, True)
-
-
-def test_a_malformed_key_from_the_parent_is_rejected_and_not_shown() -> None:
-    read_end, write_end = os.pipe()
-    key = CurveKey.generate()
-    with ScriptedMaster(key=key) as master, Process(master, "child", pipe=read_end) as worker:
-        os.close(read_end)
-        line = address_line(master.transport).replace("ssbench-key-1", "ssbench-key-9")
-        os.write(write_end, line.encode())
-        status, said = worker.end()
-        assert status == 2
-        assert "the parent's pipe: not a key" in said
-        assert line.split()[-1] not in said
-        os.close(write_end)
 
 
 @pytest.mark.parametrize("jobs_to_profile", ["2", "1000"], ids=["some", "more than there are"])

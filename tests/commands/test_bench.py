@@ -6,7 +6,6 @@ import errno
 import os
 import re
 import signal
-import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -29,7 +28,6 @@ from ssbench.commands.bench.settings import BENCH_PREFIX
 from ssbench.core.dispatch.dispatcher import JobCounts
 from ssbench.core.errors import UsageError
 from ssbench.core.live import Observer, RunProgress
-from ssbench.core.messages import ControlState
 from ssbench.core.model import Phase
 from ssbench.master.phase_machine import PhaseOutcome
 from ssbench.report.operations import MIXED_COLUMNS, READ_COLUMNS, WRITE_COLUMNS
@@ -39,7 +37,6 @@ from ssbench.runner.single_run import Aborted, RunResult
 from ssbench.runner.stop import Stop
 from tests.cli.shell import Said, Shell, free_ports, stat_file
 from tests.report import runs
-from tests.transport.ends import until
 
 
 @pytest.fixture(autouse=True)
@@ -112,21 +109,6 @@ def test_a_pipe_is_not_opened_before_there_are_results(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "none" / "x.csv"):
         with pytest.raises(UsageError, match=f"--csv {path}: can't be written"):
             check_writable(str(path), "--csv")
-
-
-def test_an_aborted_run_says_where_its_results_are(
-    command: Callable[..., Said], shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def aborted(config: BenchConfig, *rest: Any) -> None:
-        raise Aborted("interrupted by SIGINT", run_bench(config, *rest)[0])
-
-    monkeypatch.setattr(bench_commands, "run_bench", aborted)
-    said = command("put", "c", "--count", 5)
-    assert said.status == 5
-    assert said.err.splitlines()[-2:] == [
-        f"INFO:Results saved to {shell.results}",
-        "ssbench-master: interrupted by SIGINT",
-    ]
 
 
 def test_each_minute_has_a_line_of_what_succeeded(
@@ -339,28 +321,6 @@ def test_a_pause_of_the_suite_says_what_it_waits_for() -> None:
     session = SimpleNamespace(stop=Stop(), meanwhile=lambda work: work(), wait_for=said.append)
     pause(session, 0.02, "4KBget1")  # type: ignore[arg-type]
     assert said == ["Pausing before 4KBget1: 0:01 left", ""]
-
-
-def test_workers_stay_while_the_csv_file_of_a_step_is_written_slowly(
-    suite: Callable[..., Said], tmp_path: Path, control_states: list[ControlState]
-) -> None:
-    pipe = tmp_path / "bench4KBput1.csv"
-    os.mkfifo(pipe)
-    read: list[str] = []
-
-    def read_late() -> None:
-        with pipe.open() as file:  # once it is opened for writing
-            before = len(control_states)
-            assert until(lambda: len(control_states) > before + 2)
-            read.append(file.read())
-
-    reader = threading.Thread(target=read_late)
-    reader.start()
-    said = suite()
-    reader.join()
-    assert said.status == 0
-    assert read[0].count("\n") == 6
-    assert "Lost worker" not in said.err
 
 
 @pytest.mark.parametrize(

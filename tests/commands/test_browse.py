@@ -21,9 +21,8 @@ from ssbench.commands import browse as browse
 from ssbench.commands.browse import BrowseSite, ResultsFolder
 from ssbench.core.text import printable
 from ssbench.live.web import WebServer
-from tests.cli.shell import Shell, stat_file
+from tests.cli.shell import Shell
 from tests.e2e.commands import until
-from tests.report import runs
 from tests.servers.browser import browser
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "format-1"
@@ -115,13 +114,6 @@ def test_a_folder_is_listed_with_figures_and_faults(server: WebServer, folder: P
     assert 'value="running.stat.gz"' in text
     assert "notes.txt" not in text
     assert "link.stat.gz" not in text
-
-
-def test_each_run_has_the_store_that_it_measured(server: WebServer, folder: Path) -> None:
-    stat_file(folder / "new.stat.gz", runs.normal())
-    rows = listed(server).split("<tr>")[2:]
-    row = next(row for row in rows if "new.stat.gz" in row)
-    assert '<td class="store">swift at http://swift.example/v1/AUTH_test, region north' in row
 
 
 def test_a_file_that_changes_is_read_again(server: WebServer, folder: Path) -> None:

@@ -44,31 +44,6 @@ def test_a_difference_of_a_fifth_is_significant_and_none_is_not(shell: Shell) ->
     assert more["ratio"] == pytest.approx(1.2, rel=0.02)
 
 
-def test_the_cool_down_is_excluded(shell: Shell) -> None:
-    paths = [
-        stat_file(shell.folder / f"{n}.gz", runs.lasting(20, 20, seed=n, warmup=2, cooldown=4))
-        for n in (1, 2)
-    ]
-    said = shell("compare", *paths)
-    assert said.status == 0
-    assert said.out.count("13 whole seconds compared") == 2
-
-
-def test_the_same_seed_gives_the_same(two: list[Path], shell: Shell) -> None:
-    found = shell("compare", *two, "--json")
-    assert json.loads(found.out)["seed"] == 1
-    assert found == shell("compare", *two, "--json", "--seed", "1")
-    assert found != shell("compare", *two, "--json", "--seed", "2")
-
-
-def test_requested_percentiles_are_shown(two: list[Path], shell: Shell) -> None:
-    said = shell("compare", *two, "--pctile", "75", "--pctile", "99.99")
-    assert said.status == 0
-    assert "Service time p75 ms" in said.out
-    assert "Service time p99.99 ms" in said.out
-    assert "p50" not in said.out
-
-
 def test_files_of_0_3_9_compare_with_current_ones(two: list[Path], shell: Shell) -> None:
     said = shell("compare", OLD, two[0])
     assert said.status == 0

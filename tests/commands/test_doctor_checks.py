@@ -130,21 +130,6 @@ def test_no_credentials(tmp_path: Path) -> None:
         assert way in " ".join(row.result.split())
 
 
-def test_a_user_without_the_role(store: MemoryStore, tmp_path: Path) -> None:
-    store.fail("make_container", *[status_error(403)] * 4)
-    rows = found(config(tmp_path))
-    assert rows["role"][0].verdict is Verdict.FAILED
-    assert "give it a role" in rows["role"][0].result
-
-
-@pytest.mark.parametrize(("status", "advice"), [(413, "quota"), (507, "disks"), (503, "logs")])
-def test_a_store_that_takes_nothing(
-    status: int, advice: str, store: MemoryStore, tmp_path: Path
-) -> None:
-    store.fail("make_container", *[status_error(status)] * 8)
-    assert advice in found(config(tmp_path))["role"][0].result
-
-
 def test_what_was_uploaded_is_deleted_if_a_later_request_fails(
     store: MemoryStore, tmp_path: Path
 ) -> None:
@@ -195,16 +180,6 @@ def test_too_little_space_for_the_scenario(
     rows = found(config(tmp_path), scenario())
     assert "take 10.0 kB, and the store has 9.0 kB" in rows["limits"][0].result
     assert rows["quota"][0].advice == "delete objects, or raise the quota"
-
-
-@pytest.mark.parametrize(("ahead_s", "said"), [(400.0, "400 s ahead of"), (-400.0, "400 s behind")])
-def test_a_clock_that_differs(
-    ahead_s: float, said: str, store: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Driver, "reports", StoreState(None, ahead_s))
-    row = found(config(tmp_path))["clocks"][0]
-    assert said in row.result
-    assert "NTP" in row.advice
 
 
 def uploading(error: ErrorKind) -> Script:
@@ -286,21 +261,6 @@ def test_what_was_not_measured_is_not_judged(store: MemoryStore, tmp_path: Path)
         "workers": "not checked without ports",
         "bottleneck": "not known without the checks of role and network",
     }
-
-
-@pytest.mark.parametrize(
-    ("free", "moved"), [(400, "100 B"), (4_194_304, "1.0 MB"), (4_194_303, "1.0 MB")]
-)
-def test_a_large_object_takes_a_quarter_of_what_is_free_at_most(
-    store: MemoryStore,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    free: int,
-    moved: str,
-) -> None:
-    monkeypatch.setattr(Driver, "reports", StoreState(free, None))
-    (row,) = [row for row in Doctor(config(tmp_path)).findings() if row.check == "network"]
-    assert f"; {moved} by one connection: " in row.result
 
 
 def test_a_worker_of_this_host_runs_as_many_users_as_its_limits_allow(

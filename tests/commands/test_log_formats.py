@@ -330,14 +330,6 @@ def test_the_layout_of_a_path_is_known_or_said(
         assert (found.container, found.name, found.layout) == expected
 
 
-@pytest.mark.parametrize("line", [COMMON, COMBINED])
-def test_common_and_combined_lines(line: str) -> None:
-    expected = LoggedRequest(
-        "GET OBJECT", b"", b"apache_pb.gif", 971211336 * SECOND, 2326, 2326, UNKNOWN, "/OBJECT"
-    )
-    assert request(line) == expected
-
-
 @pytest.mark.parametrize(
     ("time", "unix_s"),
     [
@@ -349,13 +341,6 @@ def test_common_and_combined_lines(line: str) -> None:
 )
 def test_times_are_those_of_their_zone(time: str, unix_s: float) -> None:
     assert request(COMMON.replace("10/Oct/2000:13:55:36 -0700", time)).at_ns == unix_s * SECOND
-
-
-def test_a_line_with_bytes_received_has_the_size_of_an_upload() -> None:
-    found = request(COMBINEDIO)
-    assert found[:3] == ("PUT OBJECT", b"dav", b"a b")
-    assert found.size == 2600
-    assert request(combined("PUT", "/dav/x", 201)).size == UNKNOWN
 
 
 @pytest.mark.parametrize(

@@ -81,27 +81,6 @@ def test_a_new_file_gets_the_scenario_and_its_place_is_told(
 LINE = '- - - [20/Nov/2026:%s +0000] "%s /c/o HTTP/1.1" 200 %d\n'
 
 
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (
-            "make-scenario --from-container c --log-format s3",
-            "--log-format does nothing without --from-access-log",
-        ),
-        (
-            "make-scenario",
-            "one of the arguments --from-container --from-access-log --from-cosbench --from",
-        ),
-        ("replay log --noop --start yesterday", "--start: 'yesterday' is not a time: give one as"),
-        ("replay log --noop --speed 1e9", "--speed: 1e9 is above 1000000; a factor"),
-    ],
-)
-def test_wrong_options_are_usage_errors(words: str, says: str, shell: Shell) -> None:
-    said = shell(*words.split())
-    assert said.status == 2
-    assert says in said.err
-
-
 @pytest.mark.parametrize("command", [["make-scenario", "--from-access-log"], ["replay", "--noop"]])
 @pytest.mark.parametrize(
     ("content", "says"),

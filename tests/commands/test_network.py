@@ -76,21 +76,6 @@ def test_a_connection_that_failed_is_in_the_tables_and_in_the_status(printed: Pr
 
 
 @pytest.mark.parametrize(
-    ("words", "why"),
-    [
-        (["h:0"], "give HOST or HOST:PORT"),
-        ([":1"], "give HOST or HOST:PORT"),
-        (["h", "--bytes", "1G", "--time", "5"], "not allowed with"),
-        (["h", "--bytes", "0"], "--bytes: 0 is below 1; bytes from 1 up"),
-    ],
-)
-def test_bad_options_are_rejected(words: list[str], why: str, shell: Shell) -> None:
-    said = shell("check-network", *words)
-    assert said.status == 2
-    assert why in said.err
-
-
-@pytest.mark.parametrize(
     ("text", "host", "port"),
     [
         ("store", "store", 13583),

@@ -34,14 +34,6 @@ def test_both_switches_are_on_by_default(flags: str, checksum: str) -> None:
     assert ns.place == ("benchmark-test", "")
 
 
-def test_each_option_has_its_counterpart() -> None:
-    line = "--workers=3 -concurrency 32 -input-dir -data -dest-prefix=c/d -num-files=120"
-    found = upload_words(line.split())
-    ns = master_parser(found).parse_args(found)
-    assert (ns.workers, ns.users, ns.folder, ns.limit) == (3, 32, "-data", 120)
-    assert ns.place == ("c", "d")
-
-
 @pytest.mark.parametrize(
     "line",
     [

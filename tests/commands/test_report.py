@@ -69,14 +69,6 @@ def test_what_other_programs_read_replaces_the_report_on_standard_output(
     assert "\nTOTAL\n" not in said.out
 
 
-def test_the_histogram_of_rates_follows_the_report_on_standard_output(
-    report: Callable[..., Said],
-) -> None:
-    text, _, lines = report("-r", "-").out.partition(FILES["-r"][0])
-    assert "\nTOTAL\n" in text
-    assert len(lines.splitlines()) == 3
-
-
 def test_of_several_runs_the_metrics_follow_each_other(shell: Shell) -> None:
     paths = []
     for seed in (1, 2):

@@ -26,17 +26,6 @@ def stats(tmp_path: Path) -> Path:
     return Path(shutil.copy(STATS, tmp_path / "a.stat.gz"))
 
 
-def test_report_scenario_writes_a_page_beside_the_report(stats: Path, shell: Shell) -> None:
-    page = shell.folder / "a.html"
-    said = shell("report-scenario", "-s", stats, "--html", page)
-    text = page.read_text()
-    assert text.startswith("<!DOCTYPE html>")
-    assert "<dt>Throughput</dt><dd>92.9 operations/s (92.9 due, 100 % in time)</dd>" in text
-    assert said.status == 0
-    assert "\nTOTAL\n" in said.out
-    assert f"INFO:Report as a page: {page}" in said.err
-
-
 def test_the_script_of_the_charts_can_lie_beside_the_pages(stats: Path, shell: Shell) -> None:
     (shell.folder / "pages").mkdir()
     page, assets = shell.folder / "pages" / "a.html", shell.folder / "a & b"
@@ -44,16 +33,6 @@ def test_the_script_of_the_charts_can_lie_beside_the_pages(stats: Path, shell: S
     assert shell("report-scenario", "-s", stats, *words).status == 0
     assert '<script src="../a%20%26%20b/plotly.min.js"></script>' in page.read_text()
     assert len(page.read_text()) < 200_000 < (assets / "plotly.min.js").stat().st_size
-
-
-def test_report_scenario_writes_thresholds_as_test_cases(stats: Path, shell: Shell) -> None:
-    junit = shell.folder / "a.xml"
-    words = ["--threshold", "errors < 50%", "--threshold", "p50 < 1us", "--junit", junit]
-    said = shell("report-scenario", "-s", stats, *words)
-    assert said.status == 3
-    assert "\nTOTAL\n" in said.out
-    suite = ET.parse(junit).getroot()[0]
-    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "1", "0")
 
 
 @pytest.mark.parametrize(("series", "suites"), [([], 1), (["--sweep", "users=1,2"], 2)])

@@ -101,13 +101,6 @@ def test_without_a_report_thresholds_are_told(run: Run) -> None:
     assert said.err == "ssbench-master: missed errors < 5% (exit status 3)\n"
 
 
-def test_without_a_report_files_are_written(run: Run) -> None:
-    page, junit = run.folder / "a.html", run.folder / "a.xml"
-    assert run("-R", "-q", "--html", page, "--junit", junit) == (0, "", "")
-    assert page.read_text().startswith("<!DOCTYPE html>")
-    assert junit.read_text().startswith("<?xml ")
-
-
 @pytest.mark.parametrize(
     ("result", "told"),
     [

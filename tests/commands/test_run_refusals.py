@@ -7,13 +7,12 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-import gevent
 import pytest
 
 from ssbench.core.errors import ExitStatus, SsbenchError
 from ssbench.core.messages import ControlState
 from ssbench.core.model import Phase
-from ssbench.core.records import Record, RunFooter, RunHeader
+from ssbench.core.records import Record, RunFooter
 from ssbench.core.settings import StorageSettings
 from ssbench.master.master import Master
 from ssbench.runner.local_workers import LocalWorkers
@@ -50,14 +49,6 @@ def test_a_full_disk_at_the_footer(shell: Shell, monkeypatch: pytest.MonkeyPatch
     where = f"INFO:Some of the scenario run's results saved to {shell.results}\n"
     assert f"{where}INFO:You may generate a report with:\n" in err
     assert read_stats(str(shell.results)).run.footer is None
-
-
-def test_a_full_disk_at_the_header(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    _full_disk_at(monkeypatch, RunHeader)
-    said = shell.run()
-    assert said.status is ExitStatus.FAILED
-    assert "No space left on device; nothing was kept" in said.err
-    assert not shell.results.exists()
 
 
 # A start that fails leaves no stat file, as long as nothing was changed ----------------------
@@ -118,42 +109,6 @@ def test_the_stat_file_stays_once_a_container_is_created(
     stats = read_stats(str(shell.results))
     assert stats.run.header.run_id
     assert stats.run.footer is None
-
-
-def test_containers_are_created_after_workers_have_joined(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    done: list[str] = []
-    gather, make = Master.wait_for_workers, NoopStorage.make_container
-
-    def gathered(self: Master, *args: Any) -> None:
-        gather(self, *args)
-        done.append(f"{len(self.workers.present)} workers")
-
-    def made(self: Any, name: str, changing: Any = None) -> None:
-        done.append("container")
-        make(self, name, changing)
-
-    monkeypatch.setattr(Master, "wait_for_workers", gathered)
-    monkeypatch.setattr(NoopStorage, "make_container", made)
-    shell.run("-q", "-R", workers=2)
-    assert done == ["2 workers", "container", "container"]
-
-
-def test_no_worker_is_lost_during_the_creation_of_a_thousand_containers(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch, control_states: list[ControlState]
-) -> None:
-    def slowly(self: Any, name: str, changing: Callable[[], None]) -> None:
-        before = len(control_states)
-        while int(name[-3:]) % 250 == 0 and len(control_states) <= before + 2:
-            gevent.sleep(0.01)
-        changing()
-
-    monkeypatch.setattr(NoopStorage, "make_container", slowly)
-    said = shell.run(workers=2, container_count=1000, container_concurrency=10)
-    assert said.status is ExitStatus.OK
-    assert "Lost worker" not in said.err
-    assert len(read_stats(str(shell.results)).run.workers) == 2, "nobody had to come again"
 
 
 # What options give to the master, the workers and the store ---------------------------------
@@ -224,39 +179,6 @@ def test_a_warning_is_shown_and_recorded_even_if_quiet(shell: Shell) -> None:
     (warning,) = footer.warnings
     assert 'whether it has "gold" is known once the first container is made' in warning
     assert said == (0, "", f"WARNING: {warning}\n")
-
-
-def test_local_workers_get_a_fresh_key_and_end_before_the_transport_closes(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    events: list[str] = []
-    send, end, close = LocalWorkers.send_address, LocalWorkers.end, MasterTransport.__exit__
-
-    def send_and_record(self: LocalWorkers, line: str) -> None:
-        events.append(line)
-        send(self, line)
-
-    def end_and_record(self: LocalWorkers) -> None:
-        events.append("workers end")
-        end(self)
-
-    def close_and_record(self: MasterTransport, *exc: object) -> None:
-        events.append("transport closes")
-        close(self, *exc)
-
-    monkeypatch.setattr(LocalWorkers, "send_address", send_and_record)
-    monkeypatch.setattr(LocalWorkers, "end", end_and_record)
-    monkeypatch.setattr(MasterTransport, "__exit__", close_and_record)
-    keys = []
-    for _ in range(2):
-        events.clear()
-        assert shell.run("--force", "-q", "-R").status is ExitStatus.OK
-        assert events[1:3] == ["workers end", "transport closes"]
-        address = json.loads(events[0])
-        assert address["host"] == "127.0.0.1"
-        assert address["key"].startswith("ssbench-key-1 ")
-        keys.append(address["key"])
-    assert keys[0] != keys[1]
 
 
 def test_local_workers_connect_over_loopback_to_a_master_on_all_interfaces(

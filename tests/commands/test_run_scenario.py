@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import threading
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +14,6 @@ import pytest
 from ssbench.core.errors import ExitStatus
 from ssbench.core.messages import Jobs, decode
 from ssbench.core.model import Phase
-from ssbench.core.operations import CRUD
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.runner.local_workers import LocalWorkers
 from ssbench.runner.results import read_stats
@@ -27,28 +25,8 @@ from tests.fakes.server_behaviours import saying, stall
 pytestmark = pytest.mark.usefixtures("forked_workers")
 
 
-def test_a_run_ends_with_its_report(shell: Shell) -> None:
-    said = shell.run("--seed", "7")
-    assert said.status is ExitStatus.OK
-    assert "TOTAL" in said.out
-    assert "seed 7" in said.err
-    assert f"INFO:Scenario run results saved to {shell.results}\n" in said.err
-    assert f" report-scenario -s {shell.results}\n" in said.err
-    assert ("INFO:/tmp is emptied at a reboot;" in said.err) == (shell.folder.parts[1] == "tmp")
-    assert stats_of(shell).total().operations == 50
-    assert stats_of(shell).total().errors == 0
-
-
 def stats_of(shell: Shell) -> RunStats:
     return read_stats(str(shell.results))
-
-
-def test_the_same_seed_gives_the_same_operations(shell: Shell) -> None:
-    counts = []
-    for _ in range(2):
-        shell.run("--force", "-q", "-R", "--seed", "3", workers=2)
-        counts.append([stats_of(shell).total(operation).operations for operation in CRUD])
-    assert counts[0] == counts[1]
 
 
 def test_a_run_out_of_objects_reports_it(shell: Shell) -> None:
@@ -56,41 +34,6 @@ def test_a_run_out_of_objects_reports_it(shell: Shell) -> None:
     assert said.status is ExitStatus.OK
     assert stats_of(shell).total().operations == 5
     assert "no object is left" in said.err
-
-
-def test_an_interrupted_run_keeps_its_results(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sent = threading.Event()
-    send_jobs = MasterTransport.send_jobs
-
-    def send_and_interrupt(self: MasterTransport, data: bytes) -> bool:
-        done = send_jobs(self, data)
-        message = decode(data)
-        if done and isinstance(message, Jobs) and message.phase == Phase.RUN:
-            batches.append(message.batch)
-        if len(batches) > 200 and not sent.is_set():
-            sent.set()
-            os.kill(os.getpid(), 2)
-        return done
-
-    batches: list[int] = []
-    monkeypatch.setattr(MasterTransport, "send_jobs", send_and_interrupt)
-    said = shell.run("-r", "60", crud_profile=[1, 5, 0, 0])
-    assert said.status is ExitStatus.INTERRUPTED
-    assert stats_of(shell).total().operations > 0
-    assert "TOTAL" in said.out
-    assert "SIGINT" in said.out + said.err
-
-
-@pytest.mark.usefixtures("interrupted_cleanup")
-def test_a_second_interrupt_during_cleanup_reports_remaining_objects(shell: Shell) -> None:
-    assert shell.run("-o", "20", crud_profile=[1, 0, 0, 0]).status is ExitStatus.INTERRUPTED
-    assert [*shell.folder.glob("*.gz")] == [shell.results]
-    stats = stats_of(shell)
-    assert stats.run.footer is not None
-    assert stats.total().operations == stats.run.footer.left_behind == 20
-    assert stats.run.left_behind == 0, "without a store nothing is"
 
 
 def noted_workers(monkeypatch: pytest.MonkeyPatch) -> list[LocalWorkers]:
@@ -135,13 +78,6 @@ def test_a_scenario_from_standard_input(shell: Shell, monkeypatch: pytest.Monkey
         said = shell(*shell.noop("run-scenario", "-"), "--force", "-q", "-R")
         assert said.status is status
     assert "stdin" in said.err
-
-
-def test_log_paths_of_local_workers_are_printed(shell: Shell) -> None:
-    logs = re.findall(r"logging to ([^\s)]+)", shell.run("-R", workers=2).err)
-    assert len(logs) == 2
-    for log in logs:
-        assert "Worker local-" in Path(log).read_text()
 
 
 # How it ends ------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.commands.replay.scenarios import SizeHistogram, sample_containers, scenario_of
-from ssbench.core.content import initial_size
 from ssbench.core.errors import SsbenchError
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.scenario.values import MAX_BINS
@@ -37,14 +36,6 @@ def test_each_size_is_in_one_bin_that_is_not_wide(sizes: list[int]) -> None:
 def test_no_sizes_need_more_bins_than_a_scenario_may_have() -> None:
     every = histogram(*(part << shift for shift in range(50) for part in range(8)))
     assert len(every.to_json()["histogram"]) <= MAX_BINS
-
-
-def test_objects_of_the_scenario_have_the_shares_of_the_container() -> None:
-    scenario = Scenario.from_json(scenario_of("x", histogram(*[4096] * 900, *[10**6] * 100), 2000))
-    (size,) = scenario.sizes
-    assert size.initial_files == 2000
-    large = sum(initial_size(size, number) > 10**5 for number in range(2000))
-    assert abs(large - 200) < 4 * (2000 * 0.1 * 0.9) ** 0.5
 
 
 def test_all_containers_are_listed_to_their_end() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from pathlib import Path
 from typing import Any
@@ -14,13 +12,11 @@ from ssbench.core.errors import ExitStatus, UsageError
 from ssbench.core.messages import ControlState
 from ssbench.core.model import Phase
 from ssbench.core.scenario.scenario import Scenario
-from ssbench.core.stats.run_stats import RunStats
 from ssbench.runner.results import read_stats
 from ssbench.runner.series import check_paths, path_of_load
 from ssbench.runner.single_run import Aborted, Run, RunResult
 from ssbench.storage.noop import NoopStorage
 from tests.cli.shell import Said, Shell, scenario
-from tests.transport.ends import until
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
 
@@ -48,26 +44,6 @@ def test_a_run_for_each_load_with_the_same_workers_and_objects(shell: Shell) -> 
     assert [each.phase(Phase.POPULATE).count > 0 for each in stats] == [True, False, False]
     assert len({each.run.header.seed for each in stats if each.run.header}) == 1
     assert len({each.run.run_id for each in stats}) == 3
-
-
-def test_objects_changed_by_a_step_are_restored_before_the_next(shell: Shell) -> None:
-    assert sweep(shell, "users=2,4", "-R", "-q") == (ExitStatus.OK, "", "")
-    for users in (2, 4):
-        stats = read_stats(str(shell.folder / f"x.users{users}.stat.gz"))
-        assert stats.phase(Phase.POPULATE).count > 0
-
-
-def test_the_csv_table_agrees_with_the_stat_files(shell: Shell) -> None:
-    said = sweep(shell, "users=1,4", "--csv", "--pctile", "75")
-    rows = list(csv.DictReader(io.StringIO(said.out)))
-    assert [row["users"] for row in rows] == ["1", "4"]
-    for row in rows:
-        total = read_stats(row["stats_file"]).total()
-        assert int(row["operations"]) == total.count == 50
-        assert float(row["operations_per_s"]) == total.rate_per_s
-        quantile = total.last_byte.histogram.percentile(75)
-        assert quantile is not None
-        assert float(row["service_p75_s"]) == pytest.approx(quantile / 1e9)
 
 
 def test_rates_and_thresholds(shell: Shell) -> None:
@@ -129,13 +105,6 @@ def test_an_objective_that_no_load_meets(shell: Shell) -> None:
     assert (made["largest_kept"], made["smallest_broken"]) == (None, 1)
     assert [step["rate"] for step in made["steps"]] == [64, 32, 16, 8, 4, 2, 1, 1]
     assert made["complete"]
-
-
-def test_users_are_limited_by_the_workers(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ssbench.runner.session.Session.concurrency", 5)
-    said = find(shell, "p99 < 10s", "--json", "--confirm", "0")
-    assert said.status is ExitStatus.OK
-    assert [step["users"] for step in json.loads(said.out)["steps"]] == [1, 2, 4, 5]
 
 
 @pytest.mark.parametrize(
@@ -209,20 +178,6 @@ def test_a_series_creates_containers_once_and_releases_workers_at_the_end(
     assert len({state.run for state in states if state.run}) == 2
     first = next(n for n, state in enumerate(states) if state.run)
     assert not any(state.is_goodbye for state in states[first:-1])
-
-
-def test_no_worker_is_lost_while_the_results_of_a_step_are_read(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch, control_states: list[ControlState]
-) -> None:
-    def slowly(path: str) -> RunStats:
-        before = len(control_states)
-        assert until(lambda: len(control_states) > before + 2)
-        return read_stats(path)
-
-    monkeypatch.setattr("ssbench.runner.series.read_stats", slowly)
-    said = sweep(shell, "users=1,2")
-    assert said.status is ExitStatus.OK
-    assert "Lost worker" not in said.err
 
 
 def test_a_first_load_above_the_highest_is_rejected(shell: Shell) -> None:

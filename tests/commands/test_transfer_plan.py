@@ -182,20 +182,6 @@ def test_a_step_has_the_rate_of_its_run(seconds: float, rate: float) -> None:
     assert (step.done, step.seconds, step.bytes_per_s) == (3, seconds, rate)
 
 
-def test_a_download_is_compared_with_listed_files_only(folder: Path, tmp_path: Path) -> None:
-    for name in ("b", "a.txt", "link/b", "more"):
-        (tmp_path / "c" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "c" / name).write_bytes(b"xxx")
-    (folder / "link").unlink()
-    (folder / "link").symlink_to(".")
-    store = StoreOptions("file", {"path": str(tmp_path)})
-    with ExitStack() as stack:
-        download = ContainerDownload(config(folder, store, checksums=[]), stack)
-        assert list(download.names) == ["a.txt", "b", "link/b", "more"]
-        assert download.unknown == ["link/b", "more"]
-        assert download.missing == ["a/.hidden", "a/z"]
-
-
 def test_a_download_names_the_files_that_it_can_not_read(folder: Path, tmp_path: Path) -> None:
     class Removal(Observer):
         def start_phase(self, phase: Phase, total: int | None = None, title: str = "") -> None:

@@ -9,20 +9,11 @@ import pytest
 from ssbench.core import errors
 from ssbench.core.errors import (
     GRAVITY,
-    AuthError,
     ExitStatus,
-    MessageError,
-    NoStatFileError,
-    NoWorkersError,
     ScenarioError,
     SsbenchError,
-    StatFileError,
-    StorageError,
-    UsageError,
     gravest,
-    outcome_of,
 )
-from ssbench.core.model import ErrorKind
 
 OK, FAILED, USAGE, THRESHOLD, CORRUPTION, INTERRUPTED, LOST = ExitStatus
 
@@ -51,24 +42,6 @@ def test_every_status_has_its_gravity() -> None:
     assert set(GRAVITY) == set(ExitStatus)
 
 
-@pytest.mark.parametrize(
-    ("error", "status"),
-    [
-        (UsageError("x"), USAGE),
-        (ScenarioError(["x"]), USAGE),
-        (AuthError("x"), FAILED),
-        (NoWorkersError("x"), LOST),
-        (StatFileError("x"), FAILED),
-        (NoStatFileError("x"), USAGE),
-        (MessageError("x"), FAILED),
-        (StorageError(ErrorKind.RESET, "x"), FAILED),
-    ],
-)
-def test_what_ends_a_command(error: SsbenchError, status: ExitStatus) -> None:
-    assert error.exit_status is status
-    assert str(error) == "x"
-
-
 def test_the_documented_tree_has_every_error() -> None:
     for name, thing in vars(errors).items():
         if isinstance(thing, type) and issubclass(thing, SsbenchError):
@@ -79,11 +52,3 @@ def test_all_faults_of_a_scenario_are_reported() -> None:
     error = ScenarioError(["a.scenario: one", "a.scenario: two"])
     assert error.faults == ("a.scenario: one", "a.scenario: two")
     assert str(error).splitlines() == list(error.faults)
-
-
-def test_exceptions_that_end_the_program_are_not_kept() -> None:
-    def interrupted() -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        outcome_of(interrupted)

@@ -204,15 +204,6 @@ def test_the_number_of_a_created_object_is_read_back(
         assert naming.created_prefix(index) == ""
 
 
-@pytest.mark.parametrize(
-    ("key_names", "name"),
-    [("hashed", "00fd-tiny_r1_123456"), ("deep", "56/34/12/tiny_r1_123456")],
-)
-def test_names_may_have_a_hashed_prefix_or_folders(key_names: str, name: str) -> None:
-    naming = ObjectNaming(SIZES, "r1", 10, key_names)
-    assert naming.object(0, 123_456) == name
-
-
 def test_hashed_prefixes_of_neighbours_differ_and_are_spread_evenly() -> None:
     naming = ObjectNaming(SIZES, "r1", 10, "hashed")
     prefixes = [naming.object(0, number)[:4] for number in range(16_000)]
@@ -248,27 +239,10 @@ def percent(text: str) -> str:
     return quote(text, safe="")
 
 
-@pytest.mark.parametrize("key_names", [*KEY_NAMES])
-def test_every_form_of_names_can_be_quoted_by_its_parts(key_names: str) -> None:
-    names = {"kind": "run", "key_names": key_names}
-    raw = [place.replace("/", "|", 1) for place in places(names, range(9, 12))]
-    assert [percent(name).replace("%7C", "/") for name in raw] == places(
-        names, range(9, 12), percent
-    )
-
-
 def test_numbered_names_are_a_prefix_and_the_number_in_containers_by_turns() -> None:
     names = {"kind": "numbered", "prefix": "bench/"}
     assert places(names, range(9, 12)) == ["b c1/bench/9", "b c0/bench/10", "b c1/bench/11"]
     assert places(names, range(1), percent) == ["b%20c0/bench%2F0"]
-
-
-def test_a_single_container_of_numbered_names_has_no_number() -> None:
-    settings = StorageSettings(
-        container_base="b", container_count=1, names={"kind": "numbered", "prefix": "bench-"}
-    )
-    naming = naming_of(settings)
-    assert (naming.container(0, 7), naming.object(0, 7)) == ("b", "bench-7")
 
 
 def test_listed_names_are_exactly_these() -> None:

@@ -11,9 +11,7 @@ import pytest
 
 import ssbench
 from ssbench.core import operations
-from ssbench.core.model import Phase
 from ssbench.core.operations import (
-    LAST_BYTE,
     OPERATIONS,
     RECEIVING,
     Body,
@@ -93,13 +91,6 @@ def test_rows_are_consistent(row: Operation) -> None:
         assert row.effect is Effect.REMOVES
 
 
-def test_a_run_s_operation_is_found_by_its_name_in_any_case() -> None:
-    assert operations.operation_named("create") is operations.CREATE
-    assert operations.operation_named("Head") is operations.HEAD
-    assert operations.operation_named("ensure") is None
-    assert operations.operation_named("") is None
-
-
 @pytest.mark.parametrize("row", OPERATIONS.values(), ids=lambda row: row.name)
 def test_a_row_round_trips_through_a_stat_file(row: Operation) -> None:
     again = Operation.from_map(msgpack.unpackb(msgpack.packb(row.to_map())))
@@ -117,20 +108,6 @@ def test_rows_of_a_file_override_those_of_this_process() -> None:
     assert operations.row_of(300, rows).body is Body.RECEIVED
     assert rows[operations.READ].progress == "1234"
     assert operations.operation_named("peek", rows) == peek
-
-
-def test_unknown_properties_of_a_row_get_defaults() -> None:
-    later = {
-        "number": 9,
-        "name": "SEAL",
-        "effect": "seals",
-        "target": 7,
-        "body": None,
-        "alias": "\x1b[2J",
-    }
-    row = Operation.from_map({**later, "phase": "sealing", "progress": None, "arguments": 3})
-    assert (row.effect, row.target, row.body) == (Effect.NONE, Target.OBJECT, Body.NONE)
-    assert (row.phase, row.arguments, row.progress, row.alias) == (Phase.RUN, (), LAST_BYTE, "")
 
 
 @pytest.mark.parametrize("effect", [Effect.REPLACES, Effect.REMOVES, Effect.TOUCHES])

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -43,18 +41,6 @@ BAD: list[tuple[Callable[[str], Any], str, str]] = [
 @pytest.mark.parametrize(("convert", "text", "value"), GOOD)
 def test_valid_texts_are_converted(convert: Callable[[str], Any], text: str, value: Any) -> None:
     assert convert(text) == value
-
-
-def test_only_names_of_regular_files_get_a_suffix(
-    tmp_path: Path,
-) -> None:
-    plain, link, pipe = (tmp_path / name for name in ("plain", "link", "pipe"))
-    plain.touch()
-    link.symlink_to("plain")
-    os.mkfifo(pipe)
-    assert new_stats_file(str(plain)) == f"{plain}.gz"
-    assert new_stats_file(str(link)) == str(link)  # it is refused later
-    assert new_stats_file(str(pipe)) == str(pipe)
 
 
 @pytest.mark.parametrize(("convert", "text", "message"), BAD)

@@ -32,16 +32,6 @@ def test_the_rate_covers_the_last_seconds() -> None:
     assert shown.remaining_s == pytest.approx(890)
 
 
-def test_the_rate_is_of_five_seconds_or_since_the_figure_before() -> None:
-    tracker = ProgressTracker(None, None)
-    rates = {at_s: tracker.progress(at_s, at_s**2, 0, 1, 1).rate for at_s in (*range(1, 13), 30)}
-    assert rates[4] == 4**2 / 4
-    assert rates[5] == 5**2 / 5
-    assert rates[6] == (6**2 - 1) / 5
-    assert rates[12] == (12**2 - 7**2) / 5
-    assert rates[30] == (30**2 - 12**2) / 18
-
-
 def test_the_first_figure_has_a_rate() -> None:
     assert ProgressTracker(None, None).progress(0.5, 50, 0, 1, 1).rate == 100
 
@@ -92,16 +82,6 @@ def test_every_result_counts(batches: list[list[tuple[int, int, int]]]) -> None:
     found = {number: row[:2] for number, row in shown.operations.items()}
     assert found == {o: (outcomes[o, False], outcomes[o, True]) for o, _ in outcomes}
     assert shown.bytes_rate == sum(size for batch in batches for *_, size in batch) / 2
-
-
-@pytest.mark.parametrize("others", [[], [0]])
-def test_rejected_operations_are_counted_by_status(others: list[int]) -> None:
-    tracker = ProgressTracker(None, None)
-    rows = [(ErrorKind.STATUS, 503), (ErrorKind.STATUS, 503), *[(error, 200) for error in others]]
-    tracker.add_results(
-        pack_results([BLANK._replace(error=int(error), status=status) for error, status in rows])
-    )
-    assert tracker.progress(1.0, 3, 2, 1, 1).errors_by_status == {503: 2}
 
 
 def reads(latency_ms: int, count: int = 1) -> list[Any]:

@@ -94,23 +94,6 @@ def test_the_first_failure(
     assert attempts.unknown == unknown
 
 
-def test_retries_are_bounded() -> None:
-    attempts = Attempts(READ, 3)
-    verdicts = [attempts.after(failed(503)) for _ in range(4)]
-    assert verdicts == [RETRY, RETRY, RETRY, GIVE_UP]
-    assert attempts.retries == 3
-    assert Attempts(READ, 0).after(failed(503)) is GIVE_UP
-
-
-def test_a_404_is_retried_once_and_counted_separately() -> None:
-    attempts = Attempts(READ, 10)
-    assert attempts.after(failed(404)) is RETRY
-    assert attempts.after(failed(503)) is RETRY
-    assert attempts.after(failed(404)) is GIVE_UP
-    assert (attempts.retries, attempts.not_found_retries) == (1, 1)
-    assert Attempts(READ, 0).after(failed(404)) is RETRY
-
-
 @pytest.mark.parametrize("operation", [DELETE, REMOVE])
 def test_404_after_an_unanswered_delete_is_a_success(operation: Operation) -> None:
     attempts = Attempts(operation, 10)
@@ -127,14 +110,6 @@ def test_404_after_a_delete_sent_before_an_outage_is_a_success() -> None:
     attempts = Attempts(DELETE, 10)
     assert attempts.after(failed(ErrorKind.CONNECT, sent=True)) is RETRY
     assert attempts.anew(failed(401)).after(failed(404)) is DONE
-
-
-def test_404_after_a_delete_that_was_not_sent_is_an_error() -> None:
-    attempts = Attempts(DELETE, 10)
-    assert attempts.after(failed(ErrorKind.RESET, sent=False)) is RETRY
-    assert attempts.unknown == 0
-    assert attempts.after(failed(404)) is RETRY
-    assert attempts.after(failed(404)) is GIVE_UP
 
 
 @pytest.mark.parametrize("before", [failed(ErrorKind.RESET), failed(503), None])
@@ -167,16 +142,6 @@ def test_a_mutation_that_was_done_in_part_stays_unknown(
     attempts.after(error)
     assert attempts.unknown == unknown
     assert Attempts(operation, 0).anew(error).unknown == unknown
-
-
-def test_renewals_keep_the_counts() -> None:
-    attempts = Attempts(READ, 2)
-    for what in (503, 503):
-        assert attempts.after(failed(what, reconnects=1)) is RETRY
-    attempts = attempts.anew(failed(401, reconnects=1))
-    assert attempts.after(failed(404)) is RETRY
-    assert attempts.after(failed(503)) is RETRY
-    assert attempts.counters == (3, 1, 0, 3)
 
 
 def test_pauses_grow_up_to_a_bound() -> None:

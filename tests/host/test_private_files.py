@@ -12,7 +12,6 @@ import pytest
 from ssbench.core.errors import StatFileError
 from ssbench.host import files
 from ssbench.host.files import new_file, numbered_log, private_folder
-from tests.descriptors import open_descriptors
 
 WHAT_HELPS = "set TMPDIR"
 
@@ -83,13 +82,6 @@ def test_what_is_wrong_with_the_folder_is_said(
     with pytest.raises(StatFileError) as caught:
         private_folder(parent, WHAT_HELPS)
     assert str(caught.value) == f"{own}: {says}"
-
-
-def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
-    private_folder(tmp_path, WHAT_HELPS)
-    before = open_descriptors()
-    private_folder(tmp_path, WHAT_HELPS)
-    assert open_descriptors() <= before
 
 
 @pytest.fixture
@@ -192,10 +184,3 @@ def test_a_folder_planted_by_others_is_not_used(results: Path) -> None:
     assert Path(path).parent == results / f"ssbench-results-{os.geteuid()}"
     (results / f"ssbench-results-{os.geteuid()}" / "x").touch()
     assert list((results / "elsewhere").iterdir()) == []
-
-
-def test_without_a_folder_new_file_says_what_helps(results: Path) -> None:
-    for name in ("ssbench-results", f"ssbench-results-{os.geteuid()}"):
-        (results / name).symlink_to(results / "elsewhere")
-    with pytest.raises(StatFileError, match="set TMPDIR to a folder of your own"):
-        new_file("log-", ".log")

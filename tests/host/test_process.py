@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import gc
 import os
 import resource
 from pathlib import Path
@@ -14,7 +13,6 @@ from ssbench.host.process import (
     check_source_addresses,
     child_environment,
     host_limits,
-    tune_garbage_collector,
     usable_cores,
 )
 
@@ -72,14 +70,6 @@ def test_usable_cores_heed_affinity_and_quotas(
     assert usable_cores(own, root) == wanted
     own.unlink()
     assert usable_cores(own, root) == 8, "no control groups"
-
-
-def test_tuning_makes_collections_rarer_until_restored() -> None:
-    before = gc.get_threshold()
-    restore = tune_garbage_collector()
-    assert gc.get_threshold()[0] > 10 * 700
-    restore()
-    assert gc.get_threshold() == before
 
 
 def test_a_child_imports_the_same_ssbench(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,14 +93,6 @@ def test_waiting_takes_no_time() -> None:
     assert sum(profile.stacks.values()) < 100_000_000
 
 
-def test_it_takes_the_cpu_time_that_there_was_and_little_of_its_own() -> None:
-    began_s = time.process_time()
-    profile = sampled(lambda: burn(0.4))
-    spent_s = time.process_time() - began_s
-    assert sum(profile.stacks.values()) / 1e9 == pytest.approx(spent_s, rel=0.15)
-    assert 0 < profile.overhead_ns < 0.05 * spent_s * 1e9
-
-
 def test_the_kernel_asks_for_samples() -> None:
     while sampled(lambda: burn(0.1)).samples < 2:
         pass  # a busy host sent no signal

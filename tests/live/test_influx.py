@@ -112,14 +112,6 @@ def test_each_second_is_written_as_points_with_tags(server: Server) -> None:
     assert told == []
 
 
-def test_a_scenario_without_a_name_has_no_tag(server: Server) -> None:
-    clock = Clock()
-    with watched(server.url, "", None, pytest.fail, clock=clock) as influx:
-        run_of(influx, clock, 1)
-    assert server.lines[0].startswith('ssbench_run event="begin"')
-    assert server.lines[1].startswith("ssbench,phase=run elapsed_s=")
-
-
 def test_https_is_not_spoken_in_the_clear(server: Server) -> None:
     url = server.url.replace("http:", "https:")
     with pytest.raises(SsbenchError, match=r"--influx https://127\.0\.0\.1:\d+/.*can't be reached"):
@@ -243,13 +235,3 @@ def test_a_url_that_would_not_do_is_refused(url: str, text: str) -> None:
     with pytest.raises(UsageError, match=text) as found:
         influx_url(url)
     assert "hush" not in str(found.value)
-
-
-def test_urls_of_all_releases_are_taken() -> None:
-    for url in (
-        "http://127.0.0.1:8086/api/v2/write?org=o&bucket=b&precision=ns",
-        "https://[::1]/write?db=x",
-        "http://h:8181/api/v3/write_lp?db=x&precision=auto",
-        "127.0.0.1:8086/write?db=x",
-    ):
-        assert influx_url(url).endswith(url)

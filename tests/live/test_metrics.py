@@ -149,30 +149,6 @@ def test_promtool_finds_no_fault_in_what_is_served() -> None:
     assert (found.returncode, found.stdout, found.stderr) == (0, b"", b"")
 
 
-def test_counts_never_fall_while_a_run_goes_on(
-    metrics: Watch, scrape: Callable[[], dict[Any, float]]
-) -> None:
-    ended = threading.Event()
-
-    def run() -> None:
-        for _run in range(300):
-            metrics.start_phase(Phase.RUN)
-            for count in range(20):
-                metrics.update(replace(STATE, operations={int(READ): OperationProgress(count, 0)}))
-            metrics.end_phase()
-        ended.set()
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    last = 0.0
-    while not ended.is_set():
-        now = scrape().get(READS, 0.0)
-        assert now >= last
-        last = now
-    thread.join()
-    assert scrape()[READS] == 300 * 19
-
-
 def test_a_run_serves_its_metrics_and_frees_the_port(shell: Shell) -> None:
     port = held_port()
     found: list[dict[Any, float]] = []

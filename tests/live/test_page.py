@@ -247,15 +247,6 @@ def answers(served: Served) -> bool:
         return False
 
 
-def test_a_page_that_is_closed_ends_its_streams() -> None:
-    served = Served()
-    states = served.states()
-    served.watch.update(BUSY)
-    next(states)
-    served.page.stop_serving()
-    assert len(list(states)) < 3
-
-
 def test_the_number_of_open_streams_is_bounded(served: Served) -> None:
     streams = [served.ask("/events") for _ in range(16)]
     assert {stream.status for stream in streams} == {200}
@@ -273,14 +264,6 @@ def test_a_page_that_is_opened_is_told_the_state_at_once(
     assert next(served.states())["progress"]["done"] == 1000
 
 
-def test_an_idle_page_gets_a_sign_of_life(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(web, "_PING_S", 0.01)
-    with served.ask("/events") as response:
-        lines = [response.readline() for _ in range(4)]
-    assert lines[0].startswith(b"data: {")
-    assert lines[1:] == [b"\n", b": ping\n", b"\n"]
-
-
 def test_a_page_is_told_nothing_while_nothing_changes(served: Served) -> None:
     with socket.create_connection(("127.0.0.1", served.url.port or 0), timeout=20) as client:
         client.sendall(
@@ -295,21 +278,6 @@ def test_a_page_is_told_nothing_while_nothing_changes(served: Served) -> None:
         client.settimeout(20)
         served.page.finish("")
         assert client.recv(65536)
-
-
-def test_many_updates_are_one_state(served: Served) -> None:
-    states = served.states()
-    for done in range(2000):
-        served.watch.update(replace(BUSY, done=done))
-    served.watch.end_phase()
-    served.page.finish("")
-    seen = []
-    for state in states:
-        seen.append(state["progress"]["done"])
-        if state["ended"]:
-            break
-    assert len(seen) < 20
-    assert seen[-1] == 1999
 
 
 def test_a_browser_shows_hostile_texts_as_text_and_stops_the_run(

@@ -7,29 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.core.model import NONE_NS
-from ssbench.core.operations import CREATE, CRUD, OPERATIONS, READ
+from ssbench.core.operations import CREATE, OPERATIONS, READ
 from ssbench.live.terminal import progress_chars
 
 S = 1_000_000_000
-
-
-@pytest.mark.parametrize(
-    ("seconds", "first", "last"),
-    [
-        (0, ".", "_"),
-        (0.999, ".", "_"),
-        (1, "o", "|"),
-        (2.999, "o", "|"),
-        (3, "O", "^"),
-        (9.999, "O", "^"),
-        (10, "*", "@"),
-        (4000, "*", "@"),
-    ],
-)
-def test_progress_characters_show_the_latency(seconds: float, first: str, last: str) -> None:
-    ns = int(seconds * S)
-    firsts = [NONE_NS, ns, NONE_NS, NONE_NS]
-    assert progress_chars([CRUD, [0] * 4, firsts, [ns] * 4]) == last + first + last + last
 
 
 def test_a_read_is_shown_by_its_first_byte_latency() -> None:

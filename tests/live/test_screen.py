@@ -51,17 +51,6 @@ def test_a_broken_pipe_is_no_error_then_or_at_exit() -> None:
     stream.close()
 
 
-def test_a_full_pipe_is_not_ready_until_it_is_read() -> None:
-    reader, writer = os.pipe()
-    with open(writer, "w") as stream:
-        screen = Screen(stream, XTERM)
-        while screen.ready():
-            screen.write("x" * 4096)
-        os.read(reader, 1 << 20)
-        assert screen.ready()
-    os.close(reader)
-
-
 def test_a_non_blocking_descriptor_drops_text_and_stays_open() -> None:
     reader, writer = os.pipe()
     os.set_blocking(writer, False)

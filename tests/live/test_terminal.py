@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from ssbench.cli.console import log_to_stderr, tell
 from ssbench.core.live import OperationProgress, RunProgress, WorkerProgress
-from ssbench.core.model import NONE_NS, ErrorKind, Phase
-from ssbench.core.operations import CREATE, DELETE, ENSURE, READ, Operation
-from ssbench.live.terminal import LEGEND, MODES, TITLE, make_progress
+from ssbench.core.model import ErrorKind, Phase
+from ssbench.core.operations import CREATE, READ, Operation
+from ssbench.live.terminal import LEGEND, MODES, make_progress
 from ssbench.live.watch import Watch
 from tests.fakes.terminal import FakeTerminal
 
@@ -177,49 +177,6 @@ def test_chars_mode_prints_the_legend_and_78_characters_per_line() -> None:
     assert shown.endswith("\n")
 
 
-def test_a_message_between_characters_starts_a_new_line() -> None:
-    stream = io.StringIO()
-    progress = make_progress("chars", stream, XTERM)
-    progress.start_phase(Phase.RUN)
-    progress.results(columns(3))
-    progress.message("worker 4 is lost\nso is worker 5")
-    progress.results(columns(78, DELETE))
-    progress.end_phase()
-    assert stream.getvalue()[len(LEGEND) :].splitlines() == [
-        "...",
-        "worker 4 is lost",
-        "so is worker 5",
-        "_" * 78,
-    ]
-
-
-def test_only_the_run_phase_prints_characters() -> None:
-    stream = io.StringIO()
-    progress = make_progress("chars", stream, XTERM)
-    progress.start_phase(Phase.POPULATE, 10)
-    progress.results(columns(10, ENSURE))
-    progress.end_phase()
-    assert stream.getvalue() == ""
-
-
-def test_chars_mode_shows_what_follows_the_run_in_place() -> None:
-    stream, clock = FakeTerminal(), Clock()
-    progress = make_progress("chars", stream, XTERM, clock=clock)
-    progress.start_phase(Phase.RUN)
-    progress.results(columns(3))
-    progress.end_phase()
-    progress.results(columns(5))
-    for clock.now in (10.0, 11.5):
-        progress.wait_for("Waiting for results")
-    assert screen_after(stream.getvalue())[-2:] == ["...", "Waiting for results"]
-    progress.wait_for("")
-    progress.start_phase(Phase.CLEANUP, 10)
-    progress.update(RunProgress(1.0, 4, 10))
-    shown = screen_after(stream.getvalue())
-    head = shown[shown.index("...") + 1]
-    assert head.startswith("Deleting objects  0:01 elapsed")
-
-
 def test_without_a_terminal_a_phase_prints_periodic_lines_and_a_final_one() -> None:
     stream, clock = io.StringIO(), Clock()
     progress = make_progress("live", stream, XTERM, clock=clock)
@@ -234,16 +191,6 @@ def test_without_a_terminal_a_phase_prints_periodic_lines_and_a_final_one() -> N
     ]
 
 
-def test_the_runs_of_a_series_are_named() -> None:
-    stream = io.StringIO()
-    progress = make_progress("live", stream, XTERM)
-    progress.start_run(2, "users 8")
-    progress.start_phase(Phase.RUN, 613)
-    progress.update(DONE)
-    progress.end_phase()
-    assert stream.getvalue() == "Benchmark run (2: users 8): 613 in 0:12 (51/s)\n"
-
-
 def test_without_a_terminal_a_line_of_the_run_has_all_figures() -> None:
     stream, clock = io.StringIO(), Clock()
     progress = make_progress("live", stream, XTERM, clock=clock)
@@ -254,20 +201,6 @@ def test_without_a_terminal_a_line_of_the_run_has_all_figures() -> None:
         "Benchmark run 0:34: 1,000, 119/s of 120/s due, 12.3 MB/s, 1,920 late, 12 errors"
         " (10 network timeout, 2 status 503), 0:26 left, p50 12.3 ms, p99 1.25 s\n"
     )
-
-
-def test_the_final_line_shows_errors_and_what_never_started() -> None:
-    stream = io.StringIO()
-    progress = make_progress("chars", stream, XTERM)
-    progress.start_phase(Phase.POPULATE, 10)
-    progress.update(RunProgress(2.0, 8, 10, errors=1))
-    progress.start_phase(Phase.CLEANUP)
-    progress.update(RunProgress(6.0, 552, None, rate=92.1, target_rate=2400.0, late=1920))
-    progress.end_phase()
-    assert stream.getvalue().splitlines() == [
-        "Uploading initial objects: 8 of 10 in 0:02 (4/s), 1 error",
-        "Deleting objects: 552 in 0:06 (92/s), 1,920 never started",
-    ]
 
 
 def live_screen(
@@ -438,32 +371,6 @@ def test_the_display_is_drawn_once_a_second() -> None:
     progress.end_phase()
 
 
-def test_live_mode_without_colours() -> None:
-    stream, clock = FakeTerminal(), Clock()
-    run_through(make_progress("live", stream, {**XTERM, "NO_COLOR": "1"}, clock=clock), clock)
-    assert "2 errors" in stream.getvalue() or "2 (2 %)" in stream.getvalue()
-    assert "\x1b[31m" not in stream.getvalue()
-    assert "31m" not in stream.getvalue()
-
-
-@pytest.mark.parametrize(
-    ("mode", "quiet", "chosen"),
-    [("live", False, "live"), ("chars", False, "chars"), ("none", False, "none"),
-     ("live", True, "none")],
-)  # fmt: skip
-def test_quiet_overrides_the_mode(mode: str, quiet: bool, chosen: str) -> None:
-    progress = make_progress(mode, FakeTerminal(), XTERM, quiet=quiet)
-    assert progress.wants_results is (chosen == "chars")
-    assert progress.wants_counts is (chosen == "live")
-
-
-def test_a_dumb_terminal_gets_lines() -> None:
-    stream, clock = FakeTerminal(), Clock()
-    run_through(make_progress("live", stream, {"TERM": "dumb"}, clock=clock), clock)
-    assert "Benchmark run: 613 in 0:12" in stream.getvalue()
-    assert "\x1b" not in stream.getvalue()
-
-
 def test_a_brief_display_shows_the_course_and_leaves_nothing() -> None:
     stream, clock = io.StringIO(), Clock()
     progress = make_progress("live", stream, {}, brief=True, clock=clock)
@@ -473,16 +380,6 @@ def test_a_brief_display_shows_the_course_and_leaves_nothing() -> None:
     progress.update(RunProgress(10.0, 40, 80, rate=4))
     progress.end_phase()
     assert stream.getvalue() == "Benchmark run 0:10: 40 of 80 (50 %), 4/s, 0 errors\n"
-
-
-def test_quiet_prints_no_progress() -> None:
-    stream, clock = FakeTerminal(), Clock()
-    progress = make_progress("live", stream, XTERM, quiet=True, clock=clock)
-    progress.start_phase(Phase.RUN, 10)
-    progress.results(columns(10))
-    progress.update(DONE)
-    progress.end_phase()
-    assert stream.getvalue() == ""
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -516,28 +413,9 @@ def test_a_slow_reader_gets_every_character_without_blocking_the_run() -> None:
     assert shown.decode().removeprefix(LEGEND).count(".") == 200_000
 
 
-def test_a_missing_first_byte_latency_is_accepted() -> None:
-    stream = io.StringIO()
-    progress = make_progress("chars", stream)
-    progress.start_phase(Phase.RUN)
-    progress.results([[CREATE], [0], [NONE_NS], [2_000_000_000]])
-    progress.end_phase()
-    assert stream.getvalue().endswith("|\n")
-
-
 def test_rich_is_imported_for_live_only() -> None:
     code = "import sys, ssbench.live.terminal; sys.exit('rich' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-def test_a_series_prints_the_legend_once() -> None:
-    stream = io.StringIO()
-    progress = make_progress("chars", stream, XTERM)
-    for _ in range(2):
-        progress.start_phase(Phase.RUN)
-        progress.end_phase()
-    assert stream.getvalue().count("first-byte-latency") == LEGEND.count("first-byte-latency")
-    assert stream.getvalue().count(TITLE) == 2
 
 
 def waited(mode: str, stream: io.StringIO, seconds: int) -> str:
@@ -568,13 +446,3 @@ def test_a_wait_prints_a_line_every_ten_seconds_without_a_terminal(mode: str) ->
 def test_short_waits_and_quiet_mode_print_nothing() -> None:
     assert waited("chars", io.StringIO(), 2) == ""
     assert waited("none", io.StringIO(), 30) == ""
-
-
-def test_a_line_names_the_most_frequent_causes_of_errors(monkeypatch: pytest.MonkeyPatch) -> None:
-    kinds = [ErrorKind.RESET, ErrorKind.TLS, ErrorKind.CONNECT]
-    causes: dict[int, int] = {kind: 1 + at for at, kind in enumerate(kinds)}
-    causes[ErrorKind.STATUS] = 6
-    storm = replace(BUSY, errors_by_cause=causes, errors_by_status={503: 5, 404: 1})
-    shown, _ = live_screen(storm, (120, 24), monkeypatch)
-    (line,) = [line for line in shown if line.startswith("Errors")]
-    assert line.endswith(": 5 status 503, 3 connect, 2 tls, 1 reset, 1 of other causes")

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from ssbench.core.columns import JOB_SCHEMAS, JobLayout
+from ssbench.core.columns import JOB_SCHEMAS, JobLayout, pack_results
 from ssbench.core.live import RunProgress
-from ssbench.core.messages import Bye, Jobs, Ready, Results, decode
+from ssbench.core.messages import Bye, Jobs, Ready, Results, decode, pack
 from ssbench.core.model import SECOND_NS, Job, Phase, Stage
 from ssbench.core.operations import READ
 from ssbench.core.records import MarkRecord
 from ssbench.core.stats.steady import SteadyStateDetector
 from ssbench.core.workload.pacing import START_DELAY_NS, DueTimes, uniform
 from ssbench.master.phase_machine import WAIT_S, PhaseMachine, PhaseOutcome, PhasePlan, PhaseState
-from tests.core.workload.fleet import Ledger, packed
+from tests.core.workload.fleet import Ledger, packed, row
 from tests.master import test_joining
 from tests.master.test_joining import hello
 
@@ -215,6 +215,34 @@ class Dues(Ledger):
     def take(self, first_number: int, limit: int, now_s: float, group: int = 0) -> list[Job]:
         self.taken += (count := min(limit, self.planned - self.taken))
         return [Job(first_number + i, READ, 0, first_number + i, 0, 1) for i in range(count)]
+
+
+def impossible(jobs: list[Job]) -> bytes:
+    return pack(pack_results([row(job)._replace(size_class=-1) for job in jobs]))
+
+
+@pytest.mark.parametrize(
+    "data", [lambda jobs: b"\xc1", impossible], ids=["malformed", "impossible"]
+)
+def test_impossible_results_are_rejected_with_one_warning_per_worker(
+    data: Callable[[list[Job]], bytes],
+) -> None:
+    here = Scene(8)
+    here.works = False
+    here.begin()
+    here.turn()
+    for number, jobs in here.sent():
+        assert here.results(jobs, [number], data(jobs)) is None
+    assert here.machine.dispatcher.counts.rejected > 1
+    (warning,) = here.machine.warnings
+    assert warning.startswith("Worker w (host, pid 1) reported results that are rejected (")
+
+
+def test_users_that_no_worker_can_run_are_marked_as_missing() -> None:
+    here = Scene(100, Stage(math.inf, 64))
+    assert here.end() == ("complete", "")
+    assert here.users()[:2] == [(0.0, "stage", 64), (0.0, "users", 4)]
+    assert here.outcome.short_of_users
 
 
 def test_an_open_loop_that_is_done_early_ends_when_its_time_is_over() -> None:

@@ -64,16 +64,6 @@ def test_a_new_block_of_figures_is_in_every_format() -> None:
     assert values.endswith('0.001234567,0.0025,""')
 
 
-def test_every_column_says_what_it_means() -> None:
-    report = REPORTS["small/normal"]()
-    columns = [fact.column for section in report.sections for fact in section.facts]
-    tables = [table for section in report.sections for table in section.tables]
-    columns += [column for table in tables for column in table.columns]
-    columns += [y for section in report.sections for series in section.series for y in series.y]
-    assert len(columns) > 100
-    assert all(column.meaning and column.unit for column in columns)
-
-
 @pytest.mark.parametrize("percentiles", [(0.0,), (95.0, 100.1), (float("nan"),), ()])
 def test_an_invalid_percentile_is_rejected(percentiles: tuple[float, ...]) -> None:
     for reject in (all_percentiles, lambda asked: of_run(runs.stats_of([]), asked)):

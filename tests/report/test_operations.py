@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from ssbench.core.model import NONE_NS, UNCERTAIN_NS, ErrorKind, Phase, Result
-from ssbench.core.operations import CREATE, OPERATIONS, READ, UPDATE, Operation
+from ssbench.core.operations import OPERATIONS, READ, UPDATE, Operation
 from ssbench.core.records import (
     ClockRecord,
     MarkRecord,
@@ -143,15 +143,6 @@ def test_the_clock_of_a_worker_is_corrected() -> None:
     ]  # fmt: skip
 
 
-def test_names_of_a_scenario_are_those_of_its_run() -> None:
-    header = replace(HEADER, names={})
-    records = [header, RUN, batch(result(3, 0, 1), result(12, 0, 1, CREATE))]
-    assert [line.split(",")[1:3] for line in lines(records)[1:]] == [
-        ["GET", "c_000001/bench_000003"],
-        ["PUT", "c_000000/bench_0123456789_000012"],
-    ]
-
-
 def test_what_a_damaged_header_does_not_tell_is_empty() -> None:
     strange = replace(HEADER, names={"kind": "of a later release"})
     for records in ([RUN, batch(result(1, 0, 1))], [strange, RUN, batch(result(1, 0, 1))]):
@@ -187,13 +178,6 @@ def test_operations_of_the_old_program_have_no_container() -> None:
 def test_a_malformed_batch_costs_its_own_lines_only() -> None:
     broken = ResultBatch(Phase.RUN, 0, 3, ("number",), b"\x91\x01")
     assert len(lines([HEADER, RUN, broken, batch(result(1, 0, 1))])) == 2
-
-
-def test_control_characters_do_not_reach_a_terminal() -> None:
-    header = replace(HEADER, names={"kind": "numbered", "prefix": "\x1b[2J"})
-    row = lines([header, RUN, batch(result(1, 0, 1))])[1]
-    assert "\x1b" not in row
-    assert "\\x1b[2J1" in row
 
 
 def over_time(records: list[Record], *methods: str) -> list[str]:

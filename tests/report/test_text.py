@@ -37,7 +37,7 @@ from ssbench.report.model import (
 from ssbench.report.tables import cell_text
 from tests.golden import legacy
 from tests.report import cases, runs
-from tests.report.reports import HOSTILE, MORE, REPORTS, named
+from tests.report.reports import MORE, REPORTS, named
 
 MANUAL = (Path(__file__).parents[2] / "docs/reference/report.rst").read_text()
 
@@ -195,23 +195,6 @@ def test_a_summary_has_eight_lines_of_80_columns(
     assert len(lines) == 7
     assert all(len(line) <= 80 for line in lines[1:])
     assert len(lines[0]) <= 68
-
-
-@pytest.mark.parametrize("name", ["small/parts", "small/run", "series", "comparison"])
-def test_each_table_of_markdown_has_as_many_cells_in_each_line(name: str) -> None:
-    tables = re.findall(r"(?:^\|.*\n)+", render(REPORTS[name](), "markdown"), re.MULTILINE)
-    assert tables
-    for table in tables:
-        lines = table.splitlines()
-        assert len({len(re.findall(r"(?<!\\)\|", line)) for line in lines}) == 1
-        assert re.fullmatch(r"\|(-+:?\|)+", lines[1])
-
-
-def test_names_are_not_markup_of_markdown() -> None:
-    name = f"# {HOSTILE} | *a* _b_ [c](d) `e`\n- f\x1b"
-    title = render(named(name)[0], "markdown").splitlines()[0]
-    unescaped = re.sub(r"\\\\.", "", title.removeprefix("# "))
-    assert not set("*_[]`<>|#&$") & set(re.sub(r"\\.", "", unescaped))
 
 
 def test_what_is_no_complete_run_is_an_error_in_junit() -> None:

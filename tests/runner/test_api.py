@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import inspect
-import io
 import json
 import signal
 import subprocess
@@ -105,13 +104,6 @@ def test_help_shows_all_settings(function: Any) -> None:
     for name, each in shown.parameters.items():
         assert f":param {name}: " in function.__doc__
         assert name in ("scenario", "over", "loads", "slos") or each.default is not each.empty
-
-
-def test_the_progress_of_the_command_can_be_shown(tmp_path: Path) -> None:
-    stream = io.StringIO()
-    with ssbench.make_progress("live", stream) as progress:
-        ssbench.run(SCENARIO, **settings(tmp_path, observers=[progress]))
-    assert "Benchmark run: 50" in stream.getvalue()
 
 
 def test_errors_are_exceptions(tmp_path: Path) -> None:
@@ -293,15 +285,6 @@ def test_a_run_is_stopped_from_another_thread(tmp_path: Path) -> None:
     )
     assert result.reasons == {ssbench.ExitStatus.INTERRUPTED: "enough"}
     assert result.stats.total().operations > 0
-
-
-def test_a_run_that_was_stopped_before_it_began_leaves_nothing(tmp_path: Path) -> None:
-    stop = ssbench.Stop()
-    stop("not now")
-    with pytest.raises(KeyboardInterrupt, match="not now") as caught:
-        ssbench.run(SCENARIO, **settings(tmp_path, stop=stop))
-    assert not isinstance(caught.value, ssbench.Aborted)
-    assert list(tmp_path.glob("*.gz")) == []
 
 
 def test_a_second_stop_ends_the_run_at_once(tmp_path: Path) -> None:

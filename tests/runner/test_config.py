@@ -12,7 +12,6 @@ import pytest
 from ssbench.core.errors import UsageError
 from ssbench.core.hostlist import parse_hosts
 from ssbench.core.model import Group
-from ssbench.core.settings import TransportConfig
 from ssbench.runner import resolve
 from ssbench.runner.config import RunConfig, ScenarioText
 from ssbench.runner.results import parse_thresholds
@@ -80,42 +79,6 @@ def test_thresholds_of_the_scenario_are_checked_before_a_run(
     text = json.dumps({**SCENARIO, "thresholds": own}).encode()
     with pytest.raises(UsageError, match=re.escape(says)) if says else nullcontext():
         resolve(config(scenario=ScenarioText(text, "x"), **given))
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"workers": 3, "expect_workers": 3},
-        {"workers": 1, "ssh_workers": HOSTS, "expect_workers": 4, "ssh_master": "h"},
-        {"source_addresses": ["127.0.0.1"], "workers": 1},
-        {"existing": "c"},
-        {"abort_window_s": 5, "thresholds": parse_thresholds(["throughput > 1MB/s", "p99 < 1s"])},
-        {"verify": True},
-        {"thresholds": parse_thresholds(["throughput > 1MB/s"])},
-        {"thresholds": parse_thresholds(["errors < 1%"]), **NOOP},
-        {"store": None, "workers": 1},
-    ],
-)
-def test_others_go_together(given: dict[str, Any]) -> None:
-    assert config(**given).retries == 10
-
-
-@pytest.mark.parametrize(
-    ("given", "remote", "started"),
-    [
-        ({}, True, 0),
-        ({"workers": 2}, False, 2),
-        ({"workers": 2, "transport": TransportConfig(key_file="k")}, True, 2),
-        ({"workers": 2, "transport": TransportConfig("127.0.0.1")}, True, 2),
-        ({"workers": 2, "ssh_workers": HOSTS}, True, 5),
-        ({"ssh_workers": HOSTS}, True, 3),
-    ],
-)
-def test_workers_may_join_from_other_hosts(
-    given: dict[str, Any], remote: bool, started: int
-) -> None:
-    made = config(**given)
-    assert (made.has_remote_workers, made.least_started) == (remote, started)
 
 
 def test_users_are_shared_by_the_workers_that_can_take_part() -> None:

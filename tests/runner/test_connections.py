@@ -34,24 +34,6 @@ def test_no_store_at_all() -> None:
     assert open_admin(store.settings).make_container("c") is None
 
 
-def test_settings_are_those_of_the_login_and_the_options() -> None:
-    with AuthV1() as fake:
-        settings = reach_store(options(fake), print, Stop()).settings
-        assert settings.store["urls"] == (fake.storage_url,)
-        (credentials,) = settings.credentials
-        assert (credentials.serial, credentials.payload) == (1, {"token": "token-1"})
-        assert credentials.expires_at == pytest.approx(time.time() + 86400, abs=60)
-        assert (settings.connect_timeout_s, settings.network_timeout_s) == (3.0, 4.0)
-        assert "token-1" not in repr(settings)
-
-
-def test_storage_urls_of_the_options_come_first() -> None:
-    with AuthV1() as fake:
-        urls = ("http://a/v1/AUTH_test", "http://b/v1/AUTH_test")
-        store = reach_store(options(fake, *urls), print, Stop())
-        assert store.settings.store["urls"] == urls
-
-
 def test_a_slow_login_is_reported() -> None:
     said: list[str] = []
 
@@ -64,15 +46,6 @@ def test_a_slow_login_is_reported() -> None:
     with Slow() as fake:
         reach_store(options(fake), print, Stop(), said.append)
     assert said[0] == f"Waiting for the login at {fake.auth_url}"
-
-
-def test_each_renewal_has_a_new_serial() -> None:
-    with AuthV1() as fake:
-        renew = reach_store(options(fake), print, Stop()).renew
-        assert [(new.serial, new.payload["token"]) for new in (renew(), renew())] == [
-            (2, "token-2"),
-            (3, "token-3"),
-        ]
 
 
 def test_login_libraries_print_nothing() -> None:
@@ -117,14 +90,6 @@ def test_a_master_may_have_connections_to_many_workers(few_files: int) -> None:
         assert resource.getrlimit(resource.RLIMIT_NOFILE) == (few_files, few_files)
 
 
-def test_the_key_is_that_of_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "key"
-    key = CurveKey.generate()
-    key.save(str(path))
-    with bind(replace(ports(str(path)), address="0.0.0.0"), print) as wire:
-        assert wire.key == key
-
-
 @pytest.mark.parametrize(
     ("address", "with_key", "is_open"),
     [
@@ -152,14 +117,6 @@ def test_unknown_peers_that_could_connect_are_warned_of_and_get_no_credentials_l
         assert str(wire.ports.control) in text
         with pytest.raises(UsageError, match=r"listens on 0\.0\.0\.0 without a key: encrypt"):
             check_encrypted(wire)
-
-
-def test_larger_batches_have_shorter_pipes() -> None:
-    with (
-        bind(ports(), print, 256) as large,
-        bind(ports(), print) as one,
-    ):
-        assert large.pipe < one.pipe
 
 
 @pytest.mark.parametrize(

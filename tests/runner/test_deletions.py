@@ -5,16 +5,11 @@ from __future__ import annotations
 import pytest
 
 from ssbench.runner.containers import (
-    BULK_NAMES,
     GIVE_UP_AFTER,
-    PAGE,
-    CleanupStopped,
     Deletions,
-    page_size,
 )
-from ssbench.storage.base import OpenUpload, StoreLimits
 from ssbench.storage.retrying_client import RetryingClient
-from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
+from tests.fakes.memory_storage import MemoryStorage, MemoryStore
 
 
 def deletions(store: MemoryStore, stop: list[bool] | None = None) -> Deletions:
@@ -29,31 +24,6 @@ def filled(**options: int) -> MemoryStore:
     return store
 
 
-def test_limits_of_the_store_are_respected() -> None:
-    found = deletions(filled(listing_limit=7, bulk_delete_max=10**6))
-    assert (found.page, found.bulk) == (PAGE, 1)
-    found.fetch_limits()
-    assert (found.page, found.bulk) == (7, BULK_NAMES)
-    assert page_size(StoreLimits(listing_limit=10**9)) == page_size(StoreLimits()) == PAGE
-
-
-def test_a_store_without_limits_uses_defaults() -> None:
-    store = filled()
-    store.fail("limits", status_error(404))
-    found = deletions(store)
-    found.fetch_limits()
-    assert (found.page, found.bulk) == (PAGE, 1)
-
-
-def test_a_bulk_delete_is_one_request_and_failures_are_deleted_singly() -> None:
-    store = filled(bulk_delete_max=10)
-    store.refuse("delete_object", "b", status_error(403))
-    found = deletions(store)
-    assert found.delete_all([("c", [*"abcdef"])]) == 1
-    assert found.result.objects == 5
-    assert (store.count("bulk_delete"), store.count("delete_object")) == (1, 1)
-
-
 @pytest.mark.parametrize("named", ["", "zzz"])
 def test_a_bulk_delete_whose_failures_are_not_ours_deleted_nothing(
     monkeypatch: pytest.MonkeyPatch, named: str
@@ -64,34 +34,6 @@ def test_a_bulk_delete_whose_failures_are_not_ours_deleted_nothing(
     assert found.delete_all([("c", [*"abcdef"])]) == 0
     assert (found.result.objects, found.result.absent) == (6, 0)
     assert sorted(name for call, name in store.calls if call == "delete_object") == [*"abcdef"]
-
-
-def test_stopping_ends_the_requests() -> None:
-    stop: list[bool] = []
-    store = filled()
-    found = deletions(store, stop)
-    found.raise_if_stopping()
-    stop.append(True)
-    with pytest.raises(CleanupStopped):
-        found.raise_if_stopping()
-    assert found.delete_all([("c", ["a"])]) == 0
-    assert store.count("delete_object") == 0
-    assert found.result.interrupted
-
-
-def test_stopping_ends_the_abortion_of_uploads() -> None:
-    stop: list[bool] = []
-    store = filled()
-    store.containers["c"].uploads = [OpenUpload("a", "1"), OpenUpload("b", "2")]
-    found = deletions(store, stop)
-
-    def stop_at_the_first(upload: OpenUpload) -> bool:
-        stop.append(True)
-        return True
-
-    with pytest.raises(CleanupStopped):
-        found.abort_uploads("c", stop_at_the_first)
-    assert store.count("abort_upload") == 0
 
 
 DOTTED = [".", "..", "../../AUTH_b/c/o", "a/../b"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import time
 from collections.abc import Callable
@@ -115,18 +114,6 @@ def test_local_workers_end_with_the_block(with_key: bool) -> None:
             assert "Worker local-" in Path(path).read_text()
 
 
-def test_local_workers_are_named_ssbench_worker_in_ps() -> None:
-    with local(1) as workers:
-        (child,) = children()
-        until(lambda: line_of(child).startswith("ssbench-worker --parent-pipe "))
-        assert line_of(child).endswith(f" --concurrency 3 --retries 5 local-0-{os.getpid()}")
-        until(lambda: child.name() == "ssbench-worker")
-        assert child.environ()["SPT_NOENV"] == "1", "the environment is still there"
-        assert workers.commands == [
-            f"ssbench-worker ... --concurrency 3 --retries 5 local-0-{os.getpid()}"
-        ]
-
-
 def test_local_workers_do_not_import_from_the_current_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,14 +168,6 @@ def test_an_exit_is_reported_once_with_signal_and_log() -> None:
         assert workers.all_gone()
 
 
-def test_an_address_for_workers_that_have_ended_is_no_error() -> None:
-    with local() as workers:
-        for child in children():
-            child.kill()
-        until(ended)
-        workers.send_address("nobody reads this\n")
-
-
 @pytest.mark.parametrize("told", [False, True])
 def test_a_worker_without_a_run_leaves_nothing(told: bool) -> None:
     with local() as workers:
@@ -212,17 +191,6 @@ def test_workers_that_do_not_end_are_killed_after_a_time_for_all_together(
         began_s = time.monotonic()
     assert time.monotonic() - began_s < 30, "one after the other"
     assert {gone.status for gone in workers.exits()} == {-signal.SIGKILL}
-
-
-def test_the_number_of_workers_fits_all_users(few_files: int) -> None:
-    with ExitStack() as stack:
-        found = start_local_workers(config(2), stack, 7)
-        assert found is not None
-        assert (len(children()), concurrency_of(found)) == (2, 4)
-        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == few_files  # a pipe to each is ours
-    assert children() == []
-    with ExitStack() as stack:
-        assert start_local_workers(config(), stack, 7) is None
 
 
 def test_more_users_or_workers_than_this_host_can_run_are_rejected_with_figures(

@@ -23,7 +23,6 @@ from ssbench.runner.prepare import (
     check_results_space,
     check_space,
     check_store,
-    expected_operations,
     make_containers,
     mean_size,
 )
@@ -73,13 +72,6 @@ def test_sizes_and_names_beyond_the_limits_are_reported_together() -> None:
         'sizes[0] "tiny"',
     ]
     assert "size_max 1000 is more than the 999 bytes" in found.faults[2]
-
-
-def test_the_names_of_a_run_by_seconds_are_checked_for_long_numbers() -> None:
-    timed = scenario(operation_count=None, run_seconds=60)
-    assert timed.operation_count is None
-    assert check(StoreLimits(max_object_name_length=12), timed).faults
-    assert check(StoreLimits(max_object_name_length=16), timed).faults == ()
 
 
 IN_PARTS = {"above": 100, "segment": 90}
@@ -156,20 +148,6 @@ def test_initial_objects_must_fit_into_what_is_left(free: int | None, lacks: boo
 def test_the_mean_size_is_that_of_the_distribution(size: dict[str, Any], mean: float) -> None:
     (only,) = scenario(sizes=[{"name": "tiny", **size}]).sizes
     assert mean_size(only) == pytest.approx(mean, rel=0.01)
-
-
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        ({}, 10),
-        ({"operation_count": None, "run_seconds": 60}, 0),
-        ({"operation_count": None, "run_seconds": 60, "rate": 2.5}, 150),
-    ],
-)
-def test_the_operations_of_a_run_follow_from_its_count_or_rate(
-    changes: dict[str, Any], expected: int
-) -> None:
-    assert expected_operations(scenario(**changes)) == expected
 
 
 def test_results_must_fit_onto_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -326,25 +304,6 @@ def test_a_container_that_cannot_be_created_is_an_error(
         make_containers(client(storage_of(store), 1), NAMES)
     assert NAMES[2] in str(caught.value)
     assert capfd.readouterr().err == "", "no greenlet's traceback is printed"
-
-
-def test_stopping_ends_the_creation() -> None:
-    store = MemoryStore()
-    make_containers(
-        client(storage_of(store), 1, stopping=lambda: len(store.containers) >= 5), NAMES
-    )
-    assert 5 <= len(store.containers) < len(NAMES)
-
-
-def test_a_change_is_announced_before_it_is_sent() -> None:
-    store = MemoryStore()
-    said: list[int] = []
-    make_containers(
-        client(storage_of(store), 1), NAMES[:2], changing=lambda: said.append(len(store.containers))
-    )
-    assert said == [0, 1]
-    make_containers(client(storage_of(store), 1), NAMES[:2], changing=lambda: said.append(-1))
-    assert said == [0, 1], "they are there, so nothing is changed"
 
 
 def test_changes_are_announced_in_this_thread_also_where_a_driver_blocks() -> None:

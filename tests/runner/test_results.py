@@ -11,23 +11,17 @@ from msgspec.structs import replace
 
 from ssbench import report
 from ssbench.core.columns import RESULT_SCHEMAS
-from ssbench.core.errors import ExitStatus, StatFileError, UsageError
+from ssbench.core.errors import StatFileError, UsageError
 from ssbench.core.model import RESULT_NUMBERS, SECOND_NS, Phase, Result
 from ssbench.core.records import MarkRecord, PhaseRecord
-from ssbench.core.scenario.scenario import Scenario
-from ssbench.core.stats.run_stats import RunStats
 from ssbench.report import FORMATS
 from ssbench.runner.results import (
-    check_thresholds,
-    missed_thresholds,
-    parse_thresholds,
     read_merged,
     read_stats,
 )
 from ssbench.statfile import StatFileWriter
 from ssbench.statfile.format import BlockBuilder
 from tests.core.stats.test_merge import lasting
-from tests.report import runs
 from tests.statfile.samples import FOOTER, HEADER, WORKER, packed, result, write_run
 
 OLD = sorted((Path(__file__).parents[1] / "golden" / "ssbench-0.3.9").glob("*.stat*"))
@@ -174,34 +168,3 @@ def test_what_is_wrong_with_any_of_several_files_is_said_of_them_all(tmp_path: P
     read_merged([str(first), str(second)])  # the caller need not hear of it
     with pytest.raises(StatFileError):
         read_merged([str(first), str(tmp_path / "none")])
-
-
-# Thresholds ----------------------------------------------------------------------
-
-FACTS = Scenario.of_header(runs.SCENARIO)
-
-
-def test_all_malformed_thresholds_are_reported_together() -> None:
-    with pytest.raises(UsageError) as caught:
-        parse_thresholds(["p99 < 50", "errors < 1%", "speed > 5"])
-    first, second = str(caught.value).splitlines()
-    assert first.startswith('--threshold "p99 < 50": character 9: p99 needs a unit')
-    assert second.startswith('--threshold "speed > 5": character 1: "speed" is no metric')
-
-
-def test_all_impossible_thresholds_are_reported_together() -> None:
-    check_thresholds(parse_thresholds(["p99(READ, tiny) < 50ms", "response_p99 < 5s"]), FACTS)
-    with pytest.raises(UsageError) as caught:
-        check_thresholds(
-            parse_thresholds(["p99(tny) < 50ms", "response_p99 < 5s"]), FACTS, open_loop=False
-        )
-    first, second = str(caught.value).splitlines()
-    assert first.endswith('the scenario has no size class "tny"; did you mean "tiny"?')
-    assert "a closed loop has no due times" in second
-
-
-def test_a_threshold_without_data_is_missed() -> None:
-    thresholds = parse_thresholds(["p99(READ) < 1s"])
-    assert missed_thresholds(RunStats.of(runs.no_results()), thresholds) == {
-        ExitStatus.THRESHOLD_MISSED: "missed " + "; ".join(map(str, thresholds))
-    }

@@ -3,8 +3,7 @@ from pathlib import Path
 import pytest
 
 from ssbench.core.errors import UsageError
-from ssbench.core.model import Profile
-from ssbench.core.operations import CREATE, DELETE, READ, UPDATE
+from ssbench.core.operations import CREATE, READ, UPDATE
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.workload.bench import why_not_held
 from ssbench.runner.config import CANNED, find_scenario, list_canned
@@ -34,19 +33,6 @@ def test_each_canned_scenario_is_complete_and_documented(name: str) -> None:
     assert f"``{name}``" in CHECKOUT.joinpath("docs/reference/scenarios.rst").read_text()
 
 
-@pytest.mark.parametrize(
-    ("name", "profile"),
-    [
-        ("put_only", ((CREATE, 1.0),)),
-        ("get_only", ((READ, 1.0),)),
-        ("delete_only", ((DELETE, 1.0),)),
-    ],
-)
-def test_the_scenarios_of_one_operation_have_no_other(name: str, profile: Profile) -> None:
-    scenario = dict(list_canned())[name]
-    assert {size.profile for size in scenario.sizes} == {profile}
-
-
 @pytest.mark.parametrize("name", CANNED)
 def test_each_canned_scenario_holds_its_mix(name: str) -> None:
     assert why_not_held(dict(list_canned())[name]) == ""
@@ -61,16 +47,6 @@ def test_very_small_has_the_profile_of_0_3_9_and_takes_seconds() -> None:
     assert scenario.operation_count is not None
     requests = scenario.container_count + 2 * uploads + 2 * scenario.operation_count
     assert requests / 150 < 10  # a throw-away Swift does 150 a second or more
-
-
-@pytest.mark.parametrize(
-    "argument",
-    ["small", "small.scenario", "scenarios/small.scenario", "./scenarios/small.scenario"],
-)
-def test_canned_ones_are_found_from_anywhere(argument: str) -> None:
-    text, source, _ = find_scenario(argument)
-    assert source == "small.scenario"
-    assert text == CHECKOUT.joinpath("scenarios", "small.scenario").read_bytes()
 
 
 @pytest.mark.parametrize("name", ["small", "small_test"])
@@ -125,13 +101,6 @@ def test_the_documents_name_them_in_the_same_order() -> None:
         text = CHECKOUT.joinpath(name).read_text()
         places = [text.index(f"``{canned}``") for canned in CANNED]
         assert places == sorted(places), name
-
-
-@pytest.mark.parametrize("argument", ["", "/", "a\0b", "x" * 5000, "\x1b[2J", "missing/small"])
-def test_unusual_arguments_are_one_line_usage_errors(argument: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        find_scenario(argument)
-    assert str(caught.value).isprintable()
 
 
 def test_an_unreadable_file_is_reported_with_the_reason(elsewhere: Path) -> None:

@@ -15,15 +15,13 @@ from msgspec.structs import replace
 
 from ssbench.commands.doctor import Doctor, Verdict
 from ssbench.core.errors import UsageError
-from ssbench.core.model import Phase
 from ssbench.core.settings import TransportConfig
 from ssbench.runner import start_session
 from ssbench.runner.config import RunConfig, ScenarioText, SessionSettings
-from ssbench.runner.session import counted_phase, own_hub
+from ssbench.runner.session import own_hub
 from ssbench.runner.stop import Stop
 from ssbench.storage.options import StoreOptions
 from ssbench.transport.key import CurveKey
-from tests.fakes.observers import Recorder
 from tests.storage.webdav.test_login import ABSENT, ALLOW, BASIC, FOUND, WHO, server
 
 T = TypeVar("T")
@@ -94,16 +92,3 @@ def test_a_hub_of_a_thread_is_as_it_was_or_gone() -> None:
 
     assert in_a_thread(own) == (True, True)
     assert in_a_thread(of_others) == (True, True)
-
-
-def test_observers_see_how_far_a_phase_without_operations_is() -> None:
-    observer = Recorder()
-    with counted_phase([observer], Phase.IDLE, 4, "T") as count:
-        count(1, 4)
-        count(4, 4)
-    assert observer.phases == [(Phase.IDLE, 4, "T")]
-    updates = observer.updates[Phase.IDLE]
-    assert [(each.done, each.total) for each in updates] == [(1, 4), (4, 4)]
-    assert updates[0].rate > 0
-    assert updates[0].remaining_s == pytest.approx(3 / updates[0].rate)
-    assert updates[1].remaining_s == 0

@@ -136,19 +136,6 @@ def test_a_killed_worker_and_a_killed_ssh_are_reported(
         assert workers.all_gone()
 
 
-def test_a_process_that_outlives_ssh_holds_nothing_up(
-    ssh: Callable[..., SshWorkers], tmp_path: Path
-) -> None:
-    """As the one that ControlPersist starts, which keeps the standard error of ssh."""
-    kept = f"sleep 60 <&- >&- & echo $! >{tmp_path}/pid; "
-    with ssh("a", ssh_worker_command=kept + started()) as workers:
-        wait(workers)
-        workers.end()  # as it is called before the ports are closed
-    process = psutil.Process(int((tmp_path / "pid").read_text()))
-    assert process.is_running()
-    process.kill()
-
-
 @pytest.mark.parametrize(
     ("command", "why"),
     [
@@ -230,16 +217,6 @@ def test_the_output_of_a_login_shell_and_of_a_flood_is_only_logged(
     assert "a: Welcome" in caplog.messages
     assert "a: x\\x1b[2J" in caplog.messages
     assert max(map(len, caplog.messages)) < 100_000
-
-
-def test_a_stop_ends_the_wait(ssh: Callable[..., SshWorkers], children: Children) -> None:
-    stop = Stop()
-    with (
-        pytest.raises(KeyboardInterrupt, match="enough"),
-        ssh("a", ssh_worker_command="sleep 100; :") as workers,
-    ):
-        workers.wait_until_started(stop, lambda text: stop("enough"))
-    assert children() == []
 
 
 def test_an_ssh_command_that_is_not_there_is_a_usage_error(

@@ -15,18 +15,6 @@ import pytest
 from ssbench.runner.stop import Stop
 
 
-def test_a_call_goes_to_the_listener_with_the_first_reason() -> None:
-    heard: list[str] = []
-    stop = Stop()
-    assert not stop.requested
-    stop.listen(heard.append)
-    stop("enough")
-    stop("more than enough")
-    assert stop.requested
-    assert heard == ["enough", "enough"]
-    stop.check()  # the listener cares for it
-
-
 def test_a_call_before_there_is_a_listener_ends_the_next_step() -> None:
     stop = Stop()
     stop.check()
@@ -36,19 +24,6 @@ def test_a_call_before_there_is_a_listener_ends_the_next_step() -> None:
     with pytest.raises(KeyboardInterrupt, match="enough"):
         stop.sleep(0)
     assert stop.raised
-
-
-def test_an_earlier_call_goes_to_the_first_listener() -> None:
-    heard: list[str] = []
-    stop = Stop()
-    stop("enough")
-    stop.listen(heard.append)
-    assert heard == ["enough"]
-    stop.listen(None)
-    stop("more")
-    assert heard == ["enough"]
-    with pytest.raises(KeyboardInterrupt, match="enough"):
-        stop.check()
 
 
 def call_within(outer: Callable[[], None], inner: Callable[[], None], line: int) -> bool:
@@ -94,24 +69,6 @@ def test_a_call_while_another_run_begins_ends_that_one() -> None:
         with pytest.raises(KeyboardInterrupt, match="enough"):
             stop.check()
     assert line > 2
-
-
-def test_work_gives_its_result_unless_it_is_stopped() -> None:
-    never = threading.Event()
-    stop = Stop()
-    assert stop.run_interruptible(lambda: 7) == 7
-    is_daemon = stop.run_interruptible(lambda: threading.current_thread().daemon)
-    assert is_daemon, "one that hangs does not keep the process from ending"
-    with pytest.raises(ZeroDivisionError):
-        stop.run_interruptible(lambda: 1 // 0)
-
-    def work() -> None:
-        stop("enough")
-        never.wait(60)
-
-    with pytest.raises(KeyboardInterrupt, match="enough"):
-        stop.run_interruptible(work)
-    never.set()
 
 
 def test_waiting_for_work_can_be_shown() -> None:

@@ -13,11 +13,11 @@ import pytest
 
 from ssbench.core.errors import StatFileError
 from ssbench.core.model import NONE_NS, ErrorKind, Result
-from ssbench.core.operations import CREATE, row_of
+from ssbench.core.operations import row_of
 from ssbench.core.records import PhaseRecord, ResultBatch, RunFooter, RunHeader, WorkerRecord
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.statfile import read
-from ssbench.statfile.legacy import LegacyRun, collect_secrets, kind_of, safe_detail
+from ssbench.statfile.legacy import LegacyRun, collect_secrets, safe_detail
 from tests.fakes.batches import result_rows
 from tests.statfile.samples import OLD, old_result, old_scenario, write_old
 
@@ -91,29 +91,6 @@ def test_the_scenario_can_be_read_as_one_of_today(name: str) -> None:
     assert header.driver == {"real": "swift", "noop": "noop"}[name]
     assert header.ssbench_version == "0.3.9"
     assert header.scenario_given["operation_count"] == 500
-
-
-def test_a_result_becomes_a_row(path: Path) -> None:
-    write_old(
-        path,
-        [
-            old_result(),
-            old_result(type="get_object", completed_at=1001.0, first_byte_latency=0.125),
-        ],
-    )
-    first, second = Old(path).rows
-    assert first == Result(
-        number=1, operation=CREATE, size_class=0, object=12, due_ns=NONE_NS,
-        start_ns=250_000_000, headers_ns=NONE_NS, first_byte_ns=NONE_NS,
-        last_byte_ns=250_000_000, bytes_moved=10, retries=0, not_found_retries=0, rate_limited=0,
-        reconnects=0, renewals=0, url=0, status=0, error=0, unknown=0, transaction_id=b"tx1",
-        detail="",
-    )  # fmt: skip
-    assert (second.start_ns, second.first_byte_ns, second.bytes_moved) == (
-        750_000_000,
-        125_000_000,
-        0,
-    )
 
 
 def test_missing_latencies_are_none_and_reported(path: Path) -> None:
@@ -265,25 +242,6 @@ def test_an_invalid_scenario_is_rejected() -> None:
 
 
 # Failed results, without secrets
-
-
-@pytest.mark.parametrize(
-    ("text", "kind", "status"),
-    [
-        ("ClientException('Object GET failed: http://h:503/v1/a 404 Not Found',)", "STATUS", 404),
-        ("ClientException('Auth GET failed: http://h/auth 401 Unauthorized')", "STATUS", 401),
-        ("ConnectTimeout('10 seconds')", "CONNECT_TIMEOUT", 0),
-        ("Timeout('20.0 seconds')", "NETWORK_TIMEOUT", 0),
-        ("error(110, 'Connection timed out')", "CONNECT_TIMEOUT", 0),
-        ("timeout('timed out',)", "NETWORK_TIMEOUT", 0),
-        ("error(111, 'Connection refused')", "CONNECT", 0),
-        ("error(104, 'Connection reset by peer')", "RESET", 0),
-        ("KeyError('x',)", "INTERNAL", 0),
-        ("", "INTERNAL", 0),
-    ],
-)
-def test_error_kinds_are_derived_from_exception_texts(text: str, kind: str, status: int) -> None:
-    assert kind_of(text) == (ErrorKind[kind], status)
 
 
 def test_only_the_last_line_is_shown_escaped() -> None:

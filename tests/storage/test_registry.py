@@ -17,7 +17,6 @@ from ssbench.storage.noop import NoopStorage
 from ssbench.storage.options import (
     StoreOptions,
     given_values,
-    option_values,
     parse_storage_options,
 )
 from ssbench.storage.registry import (
@@ -28,7 +27,6 @@ from ssbench.storage.registry import (
     destination_of,
     open_provider,
     open_store,
-    row_of,
     secret_variables,
     url_count,
 )
@@ -202,36 +200,6 @@ def test_the_destination_has_no_secret() -> None:
 def test_credentials_without_a_login_are_not_renewed() -> None:
     with pytest.raises(AuthError, match="rejected the given credentials"):
         open_provider(StoreOptions("noop")).renew()
-
-
-@pytest.mark.parametrize("code", ["def x(:", "raise OSError('no such library')", "import nix_nix"])
-def test_a_module_that_fails_to_load_is_named(
-    code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    name = f"driver_{abs(hash(code))}"
-    (tmp_path / f"{name}.py").write_text(code)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.raises(
-        UsageError, match=f'driver "{name}:X" can.t be loaded: .*(invalid|no such|nix)'
-    ):
-        row_of(f"{name}:X")
-
-
-@pytest.mark.parametrize(
-    ("option", "wrong"),
-    [
-        (Option(("--x",), "x", int, variables=("X",), help="a number"), "not valid; a number"),
-        (
-            Option(("--x",), "x", variables=("X",), choices=("slow", "fast")),
-            "choose from slow, fast",
-        ),
-    ],
-)
-def test_an_invalid_value_is_named_by_the_place_that_has_it(option: Option, wrong: str) -> None:
-    with pytest.raises(UsageError, match=f"^--storage-option x: {wrong}$"):
-        parse_storage_options(["x=big"], [option])
-    with pytest.raises(UsageError, match=f"^X: {wrong}$"):
-        option_values([option], StoreOptions(environ={"X": "big"}))
 
 
 def test_what_a_store_lacks_is_named_with_the_stores_that_have_it() -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from contextlib import suppress
 from threading import current_thread, main_thread
 
 import gevent
@@ -9,21 +8,10 @@ from gevent.pool import Pool
 
 from ssbench.core.errors import AuthError, StorageError
 from ssbench.core.model import ErrorKind
-from ssbench.core.retry import LONGEST_PAUSE_S
 from ssbench.core.settings import Credentials
 from ssbench.storage.retrying_client import RetryingClient
 from tests.fakes.drivers import driver_settings, with_token
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
-
-
-def test_retries_and_pauses_are_bounded() -> None:
-    pauses: list[float] = []
-    storage = MemoryStorage()
-    storage.store.refuse("make_container", "c", status_error(503))
-    with pytest.raises(StorageError, match="503"):
-        RetryingClient(storage, retries=10, sleep=pauses.append).call(storage.make_container, "c")
-    assert len(pauses) == 10
-    assert max(pauses) == LONGEST_PAUSE_S
 
 
 def test_what_the_store_sends_back_of_the_credentials_is_masked() -> None:
@@ -54,25 +42,6 @@ def test_stopping_ends_retries() -> None:
     with pytest.raises(StorageError, match="401"):
         client.call(storage.make_container, "c")
     assert (len(pauses), storage.store.count("make_container")) == (1, 2)
-
-
-def test_transient_failures() -> None:
-    passing = set()
-    for kind in ErrorKind:
-        storage = MemoryStorage()
-        storage.store.fail("make_container", StorageError(kind, ""))
-        with suppress(StorageError):
-            RetryingClient(storage, sleep=lambda pause_s: None).call(storage.make_container, "c")
-            passing.add(kind)
-    assert passing == {
-        ErrorKind.CONNECT,
-        ErrorKind.CONNECT_TIMEOUT,
-        ErrorKind.NETWORK_TIMEOUT,
-        ErrorKind.RESET,
-        ErrorKind.TRUNCATED,
-        ErrorKind.DISCONNECTED,
-        ErrorKind.LOAD_GENERATOR,
-    }
 
 
 def test_a_token_is_renewed_once_for_all_and_off_the_hub() -> None:

@@ -73,17 +73,6 @@ def answering(*answers: bytes) -> Iterator[tuple[str, int]]:
         thread.join(60)
 
 
-@pytest.mark.parametrize("key", [None, KEY], ids=["open", "with a key"])
-def test_a_transfer_of_a_size_arrives_in_both_directions(key: CurveKey | None) -> None:
-    with listening(key) as address:
-        found = measure(address, key, seconds=0, size_bytes=5_000_001)
-    for intervals in (found.sent, found.received):
-        assert sum(each.size_bytes for each in intervals) == 5_000_001
-        assert all(each.round_trip_s for each in intervals)
-    assert 3 <= len(found.round_trips_s) <= 100
-    assert all(0 < each < 1 for each in found.round_trips_s)
-
-
 def test_a_transfer_of_a_time_has_an_interval_for_each_second() -> None:
     with listening() as address:
         found = measure(address, None, seconds=1.2)

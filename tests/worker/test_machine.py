@@ -14,6 +14,7 @@ from ssbench.core.messages import (
     MAX_WORKER_MESSAGE_BYTES,
     Ack,
     Bye,
+    Expired,
     Hello,
     Jobs,
     Leaving,
@@ -37,6 +38,7 @@ from ssbench.worker.machine import (
     HeldJobs,
     OpenJobs,
     Resize,
+    SetCredentials,
     WorkerMachine,
     WorkerPhase,
     WorkerSettings,
@@ -189,6 +191,19 @@ def test_a_worker_that_was_given_up_before_it_was_told_returns_as_another() -> N
     assert here.hello() is None
 
 
+def test_a_dropped_worker_gives_the_master_time_to_list_its_new_incarnation() -> None:
+    """Else it would take another with each control state, and none would be listed."""
+    here = Script()
+    here.control(workers={})
+    here.join()
+    here.wait(60)
+    here.control(run="", workers={})
+    again = here.hello()
+    here.wait(4)
+    here.control()
+    assert again == here.hello()
+
+
 def test_a_refused_worker_keeps_asking_and_exits_after_a_while(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -339,6 +354,37 @@ def test_jobs_with_due_times_are_queued_in_their_order() -> None:
 # The lease -----------------------------------------------------------------------------------
 
 
+def settings_with(serial: int) -> dict[str, Any]:
+    return {"credentials": [{"serial": serial}]}
+
+
+def test_the_master_is_asked_once_a_second_until_newer_credentials_come() -> None:
+    here = Script()
+    here.join(settings=settings_with(3))
+    began_ns = here.now_ns + 1
+    for _ in range(9):  # several users ask
+        assert here.machine.credentials_renewed(began_ns, here.now_ns, here.now_ns) is None
+    here.settle()
+    assert here.all_of(Expired) == [Expired(here.machine.incarnation, 3)]
+    here.wait(1)
+    assert here.machine.credentials_renewed(began_ns, here.now_ns, here.now_ns) is None
+    here.settle()
+    assert len(here.all_of(Expired)) == 2
+    here.control(settings=settings_with(4))
+    assert here.machine.credentials_renewed(began_ns, here.now_ns, here.now_ns) is True
+    assert here.all_of(SetCredentials)[-1].credentials.serial == 4
+
+
+def test_the_wait_for_credentials_ends_after_a_minute_and_with_the_phase() -> None:
+    here = at_work()
+    since_ns = here.now_ns
+    later_ns = since_ns + 60 * SECOND
+    assert here.machine.credentials_renewed(since_ns, since_ns, later_ns) is None
+    assert here.machine.credentials_renewed(since_ns, since_ns, later_ns + 1) is False
+    here.control(run="", phase=0)
+    assert here.machine.credentials_renewed(since_ns, since_ns, since_ns) is False
+
+
 def test_without_control_states_the_worker_drops_its_queue_and_joins_anew(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -375,6 +421,19 @@ def test_a_delayed_control_state_does_not_extend_the_lease() -> None:
 
 
 # The master is gone --------------------------------------------------------------------------
+
+
+def test_a_dropped_worker_starts_nothing_and_joins_anew(caplog: pytest.LogCaptureFixture) -> None:
+    here = at_work(1)
+    first = here.machine.incarnation
+    here.arrive(1, 2)
+    here.start(1)
+    here.control(workers={})
+    assert here.machine.incarnation != first
+    assert "The master has dropped this worker: dropped 2 jobs" in caplog.text
+    assert here.hello() is None  # the last one was sent just now
+    here.wait(1)
+    assert here.hello() is not None
 
 
 def test_a_lost_master_is_logged_with_what_was_dropped(caplog: pytest.LogCaptureFixture) -> None:

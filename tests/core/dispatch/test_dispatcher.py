@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import cycle
 
 import pytest
 
@@ -20,7 +21,7 @@ from ssbench.core.messages import (
     pack,
 )
 from ssbench.core.model import ErrorKind
-from tests.core.workload.fleet import Fleet, Ledger, packed, row
+from tests.core.workload.fleet import Fleet, Ledger, SimWorker, packed, row
 from tests.corpus import recorded
 
 # Cases ------------------------------------------------------------------------------------
@@ -156,3 +157,41 @@ def test_each_group_has_larger_batches_if_the_store_is_fast() -> None:
     for group in (0, 1):
         sizes = [len(batch.jobs) for batch in batches if batch.jobs[0].group == group]
         assert max(sizes) == QUICK_BATCH
+
+
+def working(
+    fleet: Fleet, workers: list[SimWorker], seconds: float, *, an_operation_s: float
+) -> int:
+    """Let workers of four users take what they need of what comes, as slowly as the store is; gives
+    how many jobs were out there at most."""
+    most = 0
+    for _ in range(round(seconds / an_operation_s)):
+        for _ in range(10):  # the master's turns meanwhile, and its ticks
+            turn = cycle(workers)
+            while fleet.send(next(turn)):
+                pass
+            for worker in workers:
+                while len(worker.queue) < 4 and worker.take():
+                    pass
+                fleet.deliver(worker)
+            most = max(most, fleet.dispatcher.in_flight)
+            fleet.wait(an_operation_s / 10)
+        for worker in workers:
+            fleet.heartbeat(worker, busy=4, delay_ns=0)
+            worker.work(4)
+            fleet.deliver(worker)
+    return most
+
+
+def test_workers_that_open_late_in_a_stage_are_not_starved_by_the_rate_of_the_last_one() -> None:
+    fleet = Fleet(100_000)
+    early, late = fleet.hello("early", 4), fleet.hello("late", 4)
+    fleet.set_users(1)
+    working(fleet, [early], 10, an_operation_s=1.0)
+    fleet.set_users(8)
+    assert fleet.send_all(early), "all go to the only open socket"
+    assert fleet.send(late) is None
+    fleet.wait(2.0)
+    fleet.dispatcher.tick(fleet.now_ns)
+    assert sum(len(batch.jobs) for batch in fleet.send_all(late)) >= 4
+    fleet.check()

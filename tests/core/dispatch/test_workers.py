@@ -218,3 +218,25 @@ def test_with_groups_each_worker_with_users_has_users_of_each() -> None:
     (few, many) = split_groups((2, 30), dict.fromkeys(range(4), 10))
     assert few.keys() == many.keys()
     assert set(few.values()) == {1}
+
+
+def test_a_repeated_hello_is_handled_once_a_second() -> None:
+    workers = Workers()
+    newcomers = 0
+    for number in range(1, 10_000):
+        workers.receive(hello(number, previous=number - 1), number * SECOND_NS // 1000)
+        newcomers += number in workers.present
+        bye(workers, number)
+    assert 10 < newcomers < 40
+
+
+def test_a_silent_rejected_worker_is_forgotten() -> None:
+    workers = Workers()
+    registered(workers, 1)
+    workers.receive(hello(2), SECOND_NS)
+    workers.receive(hello(2), 2 * SECOND_NS)
+    answer(workers, 1, at_ns=8 * SECOND_NS)
+    workers.receive(hello(3), 9 * SECOND_NS)
+    for now_ns, left in [(12 * SECOND_NS, {2, 3}), (13 * SECOND_NS, {3}), (20 * SECOND_NS, set())]:
+        answer(workers, 1, at_ns=now_ns)
+        assert workers.refused.keys() == left

@@ -9,17 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssbench.core.errors import ScenarioError
-from ssbench.core.model import UNKNOWN_SIZE, Group, SizeClass, Stage
+from ssbench.core.model import UNKNOWN_SIZE, Group, Stage
 from ssbench.core.operations import CREATE, OPERATIONS, READ, UPDATE, Effect, Operation
 from ssbench.core.scenario.checks import MAX_FAULTS, ValidationErrors
 from ssbench.core.scenario.scenario import KEYS, Scenario, parameter_keys
-from ssbench.core.scenario.values import crud_profile, profile
+from ssbench.core.scenario.values import profile
 from ssbench.core.text import printable
 from tests.fakes.mutations import fuzz
 from tests.fakes.values import any_of, boolean, integer, none, number, scripted
 from tests.fakes.values import text as word
 
-PROFILE = crud_profile([3, 4, 2, 2])
 GROUPS = {
     "puts": {"users": 3, "operations": {"create": 1}},
     "gets": {"users": 1, "crud_profile": [0, 3, 1, 0]},
@@ -58,24 +57,6 @@ def faults_of(text: str | bytes, **overrides: object) -> list[str]:
 
 def places_of(text: str, **overrides: object) -> list[str]:
     return [line.split(": ")[1] for line in faults_of(text, **overrides)]
-
-
-def test_a_scenario_of_0_3_9_is_read() -> None:
-    scenario = Scenario.from_json(text(), "old.scenario")
-    assert scenario == Scenario(
-        name="Small test scenario",
-        sizes=(
-            SizeClass("zero", 0, 0, crud_profile([0.6, 0.15, 0.2, 0.05]), 300),
-            SizeClass("tiny", 4096, 65536, PROFILE, 100),
-            SizeClass("small", 100000, 200000, PROFILE, 0),
-        ),
-        user_count=7,
-        operation_count=500,
-        policy="gold",
-    )
-    assert scenario.given == OLD
-    assert scenario.source == "old.scenario"
-    assert scenario.overrides == {}
 
 
 def test_durations_and_sizes_may_have_units_and_the_header_keeps_numbers() -> None:
@@ -121,29 +102,6 @@ def test_runs_that_keep_the_initial_objects_are_recognised(
     assert Scenario.from_json(given).keeps_initial_objects is keeps
 
 
-LIMITS = [
-    # of the file, of the command line -> what counts
-    ({"operation_count": 5}, {}, (5, None)),
-    ({"run_seconds": 9}, {}, (None, 9)),
-    ({"operation_count": 5, "run_seconds": 9}, {}, (None, 9)),
-    ({"operation_count": 5}, {"run_seconds": 3}, (None, 3)),
-    ({"run_seconds": 9}, {"operation_count": 4}, (4, None)),
-    ({"operation_count": 5, "run_seconds": 9}, {"operation_count": 4}, (4, None)),
-    ({"operation_count": 5}, {"operation_count": 4, "run_seconds": 3}, (None, 3)),
-    ({}, {"operation_count": 4}, (4, None)),
-    ({}, {"run_seconds": 0.5}, (None, 0.5)),
-]
-
-
-@pytest.mark.parametrize(("file", "line", "counts"), LIMITS)
-def test_the_command_line_overrides_the_file_and_seconds_override_counts(
-    file: dict[str, object], line: dict[str, object], counts: tuple[object, object]
-) -> None:
-    one = text(**{"operation_count": None, "run_seconds": None, **file})
-    scenario = Scenario.resolve(one, **line)
-    assert (scenario.operation_count, scenario.run_seconds) == counts
-
-
 def test_no_limit_at_all_is_a_fault_once_the_command_line_is_known() -> None:
     one = text(operation_count=None)
     assert Scenario.from_json(one, "x.scenario").run_seconds is None
@@ -153,22 +111,6 @@ def test_no_limit_at_all_is_a_fault_once_the_command_line_is_known() -> None:
     )
     assert faults_of(one) == [line]
     assert faults_of(one, user_count=3) == [line]
-
-
-def test_overrides_are_applied_and_recorded() -> None:
-    scenario = Scenario.resolve(
-        text(delete_after=60),
-        user_count=3, container_count=80, seed=None, delete_after=0, policy="silver",
-    )  # fmt: skip
-    assert (scenario.user_count, scenario.container_count) == (3, 80)
-    assert (scenario.delete_after, scenario.policy) == (None, "silver")
-    assert scenario.overrides == {
-        "user_count": 3,
-        "container_count": 80,
-        "delete_after": None,
-        "policy": "silver",
-    }
-    assert scenario.given == {**OLD, "delete_after": 60}
 
 
 def test_an_unknown_override_is_a_programming_error() -> None:
@@ -281,14 +223,6 @@ def test_a_load_round_trips_through_json_and_a_header(keys: dict[str, object]) -
     assert again == scenario
     assert again.to_dict() == scenario.to_dict()
     assert Scenario.of_header(scenario.to_dict()) == scenario
-
-
-def test_the_command_line_overrides_the_load() -> None:
-    one = text(user_count=2, run_seconds=5, think_time=3, warmup=3)
-    assert Scenario.resolve(one, warmup=1.0).warmup == 1
-    assert Scenario.resolve(one, think_time=[1.0, 2.0]).think_time == (1, 2)
-    assert Scenario.resolve(one, think_time=[0.0, 0.0]).think_time is None
-    assert Scenario.resolve(text(run_seconds=5, rate=1), rate=50.0).rate == 50
 
 
 def test_groups_have_their_own_users_and_operations() -> None:

@@ -16,7 +16,6 @@ from ssbench.core.operations import READ
 from ssbench.core.records import MarkRecord, PhaseRecord
 from ssbench.core.stats.findings import (
     LONGEST_RUN,
-    LONGEST_SILENCE,
     Omission,
     arrivals,
     bottleneck,
@@ -55,14 +54,6 @@ def test_warm_up_and_cool_down_do_not_count() -> None:
     assert {each.count for each in seconds} == {10}
 
 
-def test_empty_seconds_at_the_end_count() -> None:
-    stats = stats_of(20, lambda second: 10 if second < 12 else 0)
-    assert counted(stats) == [range(21)]
-    seconds = whole_seconds(stats)
-    assert [each.second for each in seconds] == list(range(1, 20))
-    assert [each.count for each in seconds[12:]] == [0] * 7
-
-
 def test_a_stage_has_its_own_seconds() -> None:
     stats = stats_of(40, 5, begins=(0, 10, 25), warmup=2, cooldown=1)
     assert [counted(stats, stage) for stage in (0, 1, 2)] == [
@@ -84,23 +75,6 @@ def test_between_stages_with_a_warm_up_there_is_a_gap() -> None:
     assert {each.count for each in seconds} == {30}
     assert stats.total().rate_per_s == pytest.approx(30, rel=0.01)
     assert stats.total().count == 25 * 30
-
-
-def test_without_marks_all_seconds_count() -> None:
-    rows = [runs.result(n, READ, start_ns=n * SECOND) for n in range(1, 6)]
-    records = [runs.header(), PhaseRecord(runs.Phase.RUN, runs.STARTED_AT, 4), runs.batch(rows)]
-    assert counted(RunStats.of(records)) == [range(6)]
-    assert counted(RunStats()) == []
-    assert whole_seconds(RunStats()) == []
-
-
-def test_a_damaged_end_gives_no_endless_series() -> None:
-    records = [
-        mark if not isinstance(mark, MarkRecord) or mark.name == "stage"
-        else MarkRecord(1 << 62, "end") for mark in runs.lasting(5, 10)
-    ]  # fmt: skip
-    (seconds,) = counted(RunStats.of(records))
-    assert len(seconds) <= LONGEST_SILENCE + 6
 
 
 def test_a_damaged_time_gives_no_endless_series() -> None:

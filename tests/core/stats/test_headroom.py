@@ -48,15 +48,6 @@ def process(
 BUSY = {"loop_cpu_percent": 98.0}
 
 
-def test_a_loop_at_a_full_core_is_the_bottleneck() -> None:
-    verdict = judge([process(CALM), process(*[BUSY] * 41, *[CALM] * 19, worker_id="w2")])
-    assert verdict.headroom is Headroom.NONE
-    (finding,) = verdict.findings
-    assert (finding.who.worker_id, finding.cause) == ("w2", Cause.CORE)
-    assert (finding.seconds, finding.of_seconds) == (41, 60)
-    assert finding.value == pytest.approx(98)
-
-
 @pytest.mark.parametrize(
     ("busy", "calm", "room"),
     [
@@ -89,21 +80,6 @@ def test_each_cause_is_found(second: dict[str, float], cause: Cause, value: floa
     (finding,) = judge([process(second)]).findings
     assert finding.cause is cause
     assert finding.value == pytest.approx(value)
-
-
-@pytest.mark.parametrize(
-    "second",
-    [
-        {"loop_cpu_percent": 83.0},
-        {"process_cpu_percent": 150.0},  # other threads of it are no limit
-        {"loop_waiting_percent": 24.0},
-        {"loop_lag_max_s": 0.5},
-        {"network_busiest_percent": -1},  # a virtual interface doesn't tell its speed
-        {"memory_available_bytes": -1, "loop_waiting_percent": -1, "loop_lag_mean_s": -1},
-    ],
-)
-def test_other_figures_are_no_cause(second: dict[str, float]) -> None:
-    assert judge([process(second)]).headroom is Headroom.ENOUGH
 
 
 def test_only_the_measured_part_is_judged() -> None:

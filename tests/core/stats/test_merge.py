@@ -98,14 +98,6 @@ def test_each_stage_counts_from_its_last_beginning() -> None:
     assert [users.asked for users in stats.run.stage_users] == [8, 8]
 
 
-def test_runs_of_a_number_of_operations_count_up_to_the_last_completion() -> None:
-    keys = {"run_seconds": None, "operation_count": 500}
-    one, other = lasting(1, **keys), lasting(2, rate=50, **keys)
-    stats = merge(one, other)
-    assert stats.rate_basis is Basis.COMPLETED
-    assert (stats.total().count, stats.run.scenario.operation_count) == (1000, 1000)
-
-
 def test_metrics_of_masters_and_workers_are_kept_apart() -> None:
     one, other = (
         [*records[:-1], *(runs.host(index, n) for n in range(9) for index in (MASTER, 0)),

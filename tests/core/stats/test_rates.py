@@ -217,13 +217,6 @@ def test_an_operation_of_two_stages_is_in_the_rates_of_both() -> None:
 # How runs end ---------------------------------------------------------------------------------
 
 
-def test_a_mark_that_was_made_late_does_not_lengthen_the_load() -> None:
-    found = stats(users(4, 0.5, 10), end_s=10.3, run_seconds=10)
-    assert found.run.end_ns == 10 * SECOND
-    assert found.total().rate_per_s == pytest.approx(8)
-    assert found.after_end is None, "the last ended with the load"
-
-
 def test_a_run_by_count_states_its_span_and_the_rate_before_the_tail() -> None:
     found = stats(users(8, 7.0, 10.0), end_s=14, operation_count=16)
     assert found.rate_basis is Basis.COMPLETED
@@ -268,15 +261,6 @@ def test_a_run_by_count_completes_once_all_operations_are_sent(
         found = RunStats.of([*run[:-1], runs.footer(sent=sent, lost=lost)])
         assert found.rate_basis is basis
         assert found.left_out == 8 * warmup
-
-
-def test_without_an_end_the_whole_span_counts_and_is_marked() -> None:
-    found = stats(users(8, 7.0, 10.0), end_s=None, run_seconds=10)
-    assert found.rate_basis is Basis.UNKNOWN_END
-    assert found.total().rate_per_s == pytest.approx(16 / 14)
-    assert found.after_end is None
-    line = "Rates: over 14.000 s, from the first start to the last completion (unknown when"
-    assert line in render("text", found)
 
 
 def test_malformed_times_neither_break_a_rate_nor_fill_memory() -> None:

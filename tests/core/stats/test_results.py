@@ -60,15 +60,6 @@ def test_each_row_is_in_the_group_of_its_kind(
     assert sorted(seen) == list(range(len(rows)))
 
 
-@given(st.lists(st.sampled_from([0, 1, 9, -3, 1 << 40, -(1 << 62), (1 << 63) - 1]), min_size=1))
-def test_unknown_numbers_form_groups_of_their_own(classes: list[int]) -> None:
-    rows = [runs.result(n, READ, size_class=cls) for n, cls in enumerate(classes)]
-    groups = list(results_of(*(runs.batch([row]) for row in rows)).groups())
-    assert {group.size_class: len(group) for group in groups} == {
-        cls: classes.count(cls) for cls in classes
-    }
-
-
 whole = st.one_of(
     st.integers(-5, 5), st.integers(-(1 << 66), 1 << 66), st.sampled_from([(1 << 63) - 1, -1 << 63])
 )

@@ -45,13 +45,6 @@ def test_the_interval_holds_all_loads_with_both_outcomes() -> None:
     assert near == [False] * 4 + [True] * 3
 
 
-@pytest.mark.parametrize("ended", ["failed", "interrupted"])
-def test_an_incomplete_run_meets_no_objective(ended: str) -> None:
-    records = runs.lasting(4, 100)
-    assert not step(records=[*records[:-1], replace(runs.footer(), ended=ended)]).kept
-    assert not step(records=records[:-1]).kept
-
-
 def test_a_run_with_missing_users_has_counts_only() -> None:
     records = runs.lasting(4, 100)
     at = next(at for at, record in enumerate(records) if isinstance(record, MarkRecord))
@@ -89,25 +82,6 @@ def test_large_loads_are_found_to_the_precision() -> None:
     assert search.kept is not None
     assert search.broken is not None
     assert search.kept <= 700 < search.broken <= 1.05 * search.kept
-
-
-def test_objectives_that_are_never_met() -> None:
-    search = Search(1, 100)
-    assert tried(search, lambda load: False) == [1]
-    assert (search.kept, search.broken) == (None, 1)
-    search = Search(20, 100)
-    assert tried(search, lambda load: False) == [20, 10, 5, 2, 1]
-    assert (search.kept, search.broken) == (None, 1)
-
-
-def test_the_highest_load_can_be_lowered() -> None:
-    search = Search(1, 100)
-    search.record(1, kept=True)
-    search.limit(5)
-    search.limit(70)
-    assert tried(search, lambda load: True) == [2, 4, 5]
-    search.limit(0)  # the workers are gone: there is nothing more to try
-    assert search.next is None
 
 
 def test_rates_need_not_be_whole() -> None:
@@ -153,14 +127,6 @@ def test_noise_neither_hangs_the_search_nor_makes_it_contradict_itself(
     assert search.broken is None or not outcomes[search.broken]
     if search.kept is not None and search.broken is not None:
         assert search.kept < search.broken
-
-
-def test_the_two_loads_at_the_limit_are_repeated() -> None:
-    search = Search(1, 1000, confirm=1)
-    steps = tried(search, lambda load: load <= 6)
-    assert steps == [1, 2, 4, 8, 6, 7, 7, 6]
-    assert (search.kept, search.broken) == (6, 7)
-    assert (search.tries(6), search.tries(7), search.tries(5)) == ((2, 2), (0, 2), (0, 0))
 
 
 def noisy(wrong: dict[float, list[bool]], limit: float) -> Callable[[float], bool]:

@@ -18,33 +18,14 @@ from ssbench.core.records import PhaseRecord
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.steady import ThresholdWatch, can_watch
-from ssbench.core.stats.tally import Tally
 from ssbench.core.stats.thresholds import (
     METRICS,
     Threshold,
-    latency_of,
-    percent_of,
 )
 from ssbench.core.text import printable
 from tests.core.stats.test_findings import open_run
 from tests.core.workload.fleet import row
 from tests.report import runs
-
-
-@pytest.mark.parametrize(
-    ("name", "percent", "latency"),
-    [
-        ("p99", 99.0, "last_byte"),
-        ("first_byte_p99.9", 99.9, "first_byte"),
-        ("service_mean", None, "last_byte"),
-        ("response_max", None, "response"),
-        ("rate", None, None),
-    ],
-)
-def test_metric_names_are_parsed(name: str, percent: float | None, latency: str | None) -> None:
-    assert percent_of(name) == percent
-    assert latency_of(name, Tally()) == latency
-
 
 MS, S = 1_000_000, 1_000_000_000
 
@@ -160,14 +141,6 @@ def test_an_open_loop_is_judged_by_what_it_never_started() -> None:
     with pytest.raises(UsageError, match="nothing is late; leave it out, or use a run with a rate"):
         Threshold.parse("late < 1%").check(stats.run.scenario, open_loop=False)
     Threshold.parse("late < 1%").check(stats.run.scenario, open_loop=True)
-
-
-def test_an_open_loop_is_judged_by_its_response_times() -> None:
-    rows = [runs.result(n, READ, due_ns=0, start_ns=S, last_byte_ns=MS) for n in range(9)]
-    verdict = Threshold.parse("p99 < 1s").judge(stats_of(*rows))
-    assert (verdict.passed, verdict.latency) == (False, "response")
-    assert Threshold.parse("service_p99 < 2ms").judge(stats_of(*rows)).passed
-    assert Threshold.parse("p99 < 1s").judge(SEEN).latency == "last_byte"
 
 
 def test_a_percentile_close_to_its_limit_is_marked() -> None:

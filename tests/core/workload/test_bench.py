@@ -11,7 +11,6 @@ from hypothesis import assume, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from ssbench.core.content import initial_size
 from ssbench.core.model import Failure, Job, SizeClass
 from ssbench.core.operations import CREATE, DELETE, READ, UPDATE, row_of
 from ssbench.core.scenario.scenario import Scenario
@@ -123,15 +122,6 @@ def test_numbers_of_created_objects_follow_the_initial_ones() -> None:
     assert {job.version for job in jobs} == {0}
 
 
-def test_a_read_expects_the_version_of_the_last_write() -> None:
-    kind = size_class((0, 0.5, 0.5, 0), initial=4)
-    model = RunModel([kind], verify=True)
-    for job in all_jobs(bench(kind, count=500), batch=1):
-        model.taken(job, 0.0)
-        model.succeeded(0)
-        assert model.content.get(key_of(job)) or job.size == initial_size(kind, job.object)
-
-
 def shuffled_run(workload: BenchWorkload, seed: int) -> list[Job]:
     """A run in which jobs are taken and end in an order of chance."""
     chance = random.Random(seed)
@@ -160,27 +150,6 @@ def test_the_same_seed_draws_the_same_whatever_the_timing() -> None:
 
     assert draws(1, 1) == draws(1, 2)
     assert draws(1, 1) != draws(2, 1)
-
-
-def test_the_same_seed_has_the_same_targets_in_a_constant_population() -> None:
-    kinds = (size_class((0, 0.6, 0.4, 0)), size_class((0, 1, 0, 0), initial=50, name="big"))
-    first, second = (
-        [job[1:4] for job in shuffled_run(bench(*kinds, count=400), timing)] for timing in (1, 2)
-    )
-    assert first == second
-
-
-def test_created_names_and_sizes_do_not_depend_on_deletions() -> None:
-    first, second = (
-        [
-            (job.object, job.size)
-            for job in shuffled_run(bench(size_class(), count=400), timing)
-            if job.operation == CREATE
-        ]
-        for timing in (1, 2)
-    )
-    shorter = min(len(first), len(second))
-    assert first[:shorter] == second[:shorter]
 
 
 # Rules about targets ----------------------------------------------------------------------
@@ -222,24 +191,6 @@ def test_many_skips_end_a_take_but_not_the_run() -> None:
     assert workload.take(1, 10, 0.0) == []
     assert not workload.finished
     assert workload.skipped[READ] > 100
-
-
-def test_a_held_delete_counts_as_an_operation() -> None:
-    for seed in range(30):
-        workload = bench(size_class((0, 0.5, 0, 0.5), initial=3), count=3, seed=seed)
-        held: list[Job] = []
-        while not workload.finished:
-            jobs = workload.take(len(held) + 1, 10, 0.0)
-            held += jobs
-            workload.succeeded(jobs, 0.0)
-        assert workload.taken == len(held) <= 3
-
-
-def test_a_run_by_time_never_finishes_by_itself() -> None:
-    workload = bench(size_class((0, 1, 0, 0)), count=None)
-    assert workload.total is None
-    assert len(workload.take(1, 1000, 0.0)) == 1000
-    assert not workload.finished
 
 
 def test_an_unanswered_update_quarantines_its_object_and_cancels_a_held_delete() -> None:
@@ -284,20 +235,6 @@ def test_a_delete_without_an_answer_leaves_an_object_that_may_be_there() -> None
     workload.failed(found[0], Failure(0, True), 0.0)
     population = workload.population
     assert (population.left_behind, population.left_unknown) == (before, 1)
-
-
-def test_an_object_not_found_by_a_delete_stays_out_of_the_population() -> None:
-    workload = bench(size_class((0, 0, 0, 1), initial=1))
-    (job,) = workload.take(1, 5, 0.0)
-    workload.failed(job, Failure(404), 0.0)
-    assert workload.exhausted
-
-
-def test_an_object_not_found_by_a_read_stays_in_the_population() -> None:
-    workload = bench(size_class((0, 1, 0, 0), initial=1))
-    (job,) = workload.take(1, 1, 0.0)
-    workload.failed(job, Failure(404), 0.0)
-    assert workload.take(2, 1, 0.0)[0].object == job.object
 
 
 # Time -------------------------------------------------------------------------------------

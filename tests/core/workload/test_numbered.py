@@ -73,15 +73,6 @@ def test_objects_are_used_after_successful_creation_only() -> None:
     assert objects(work.take(6, 4, 0.0, USE)) == [2, 0, 1, 2]
 
 
-def test_removals_stay_behind_creations() -> None:
-    work = MixedWorkload(FIXED, GROUPS, 10)
-    created(work, 10)
-    assert work.take(11, 5, 0.0, GONE) == []
-    created(work, 3)
-    assert objects(work.take(14, 5, 0.0, GONE)) == [0, 1, 2]
-    assert work.left_behind == 10
-
-
 def test_an_object_in_use_is_removed_later() -> None:
     work = MixedWorkload(FIXED, GROUPS, 1)
     created(work, 3)
@@ -93,15 +84,6 @@ def test_an_object_in_use_is_removed_later() -> None:
     assert objects(work.take(7, 2, 0.0, USE)) == [2, 2]  # 0 is closed to new operations
     work.failed(used[0], Failure(500), 0.0)
     assert objects(work.take(9, 5, 0.0, GONE)) == [0]
-
-
-def test_an_object_that_was_not_created_is_neither_used_nor_removed() -> None:
-    work = MixedWorkload(FIXED, GROUPS, 0)
-    jobs = work.take(1, 3, 0.0, PUT)
-    work.failed(jobs[1], Failure(507), 0.0)
-    work.succeeded([jobs[0], jobs[2]], 0.0)
-    assert objects(work.take(4, 4, 0.0, USE)) == [0, 2, 0, 2]
-    assert work.left_behind == 2
 
 
 def test_if_no_creation_succeeds_nothing_is_used() -> None:

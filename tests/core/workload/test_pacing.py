@@ -61,13 +61,6 @@ def test_poisson_arrivals_have_exponential_gaps() -> None:
     assert sum(gap > 1_000_000 for gap in gaps) / len(gaps) == pytest.approx(0.3679, abs=0.01)
 
 
-def test_stages_follow_each_other_at_their_own_rates() -> None:
-    times = list(open_loop(Stage(2, 8, 5), Stage(0.5, 8, 100)))
-    assert len(times) == 10 + 50
-    assert times[9] < 2 * SECOND == times[10]
-    assert times[-1] < 2.5 * SECOND
-
-
 @example([(0.010000000000000002, 100.0)], "uniform")  # a length that rounding makes shorter
 @given(
     st.lists(st.tuples(st.floats(0.01, 3), st.floats(0.5, 200)), min_size=1, max_size=4),

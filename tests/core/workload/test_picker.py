@@ -6,8 +6,8 @@ from collections.abc import Callable
 from itertools import cycle
 from random import Random
 
-from ssbench.core.model import NONE_NS, Job, SizeClass
-from ssbench.core.operations import CREATE, DELETE, POST, READ, UPDATE
+from ssbench.core.model import Job, SizeClass
+from ssbench.core.operations import POST, READ, UPDATE
 from ssbench.core.scenario.values import crud_profile, operations
 from ssbench.core.workload.bench import BenchPlan, NoJob, Streams, TargetPicker
 from ssbench.core.workload.population import Population
@@ -35,16 +35,6 @@ def draws(
     return picker_of(population, *targets)
 
 
-def test_each_operation_gives_its_job() -> None:
-    each = draws()
-    size = each.pool.size(0)
-    assert each.by_operation[CREATE](1, 0.0) == Job(1, CREATE, 0, 4, 0, 15, NONE_NS)
-    assert each.by_operation[READ](2, 0.0) == Job(2, READ, 0, 0, 0, size, NONE_NS)
-    assert each.by_operation[UPDATE](3, 0.0) == Job(3, UPDATE, 0, 0, 1, 15, NONE_NS)
-    idle = draws()
-    assert idle.by_operation[DELETE](4, 0.0) == Job(4, DELETE, 0, 0, 0, size, NONE_NS)
-
-
 def test_a_post_excludes_updates_but_not_reads() -> None:
     """A POST sends the object's version along, so none is on its way while it changes."""
     profile = operations({"read": 1, "update": 1, "post": 1})
@@ -70,14 +60,6 @@ def test_under_verify_reads_share_objects_and_updates_exclude() -> None:
     assert isinstance(each.by_operation[UPDATE](4, 0.0), Job)
     assert each.by_operation[UPDATE](5, 0.0) is NoJob.BUSY
     assert each.by_operation[READ](6, 0.0) is NoJob.BUSY
-
-
-def test_under_verify_a_busy_target_is_replaced() -> None:
-    each = draws(targets=(0.0, 0.0, 0.5), verify=True)
-    each.by_operation[UPDATE](1, 0.0)
-    job = each.by_operation[READ](2, 0.0)
-    assert isinstance(job, Job)
-    assert job.object == 2
 
 
 def test_a_constant_population_needs_no_successes() -> None:

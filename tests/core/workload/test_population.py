@@ -7,7 +7,6 @@ import tracemalloc
 
 import pytest
 
-from ssbench.core.content import initial_size
 from ssbench.core.model import SizeClass
 from ssbench.core.scenario.values import crud_profile
 from ssbench.core.workload.population import ObjectPool, Population, lifetime_s
@@ -29,51 +28,12 @@ def started(size: SizeClass, delete_after_s: int | None = None, verify: bool = F
     return population.pools[0]
 
 
-# Members ----------------------------------------------------------------------------------
-
-
-def test_a_reserved_object_is_no_member_before_it_was_created() -> None:
-    pool = started(size_class((0, 1, 0, 0)))
-    pool.reserve(10)
-    assert not pool.leave(5)
-    assert list(pool.members) == [0, 1, 2, 3, 4]
-
-
 # Sizes and versions -----------------------------------------------------------------------
-
-
-def test_sizes_are_the_initial_ones_until_something_is_written() -> None:
-    size = size_class()
-    pool = started(size)
-    assert [pool.size(n) for n in range(5)] == [initial_size(size, n) for n in range(5)]
-    number = pool.reserve(77)
-    pool.updated(2, 1, 999)
-    assert (pool.size(number), pool.size(2)) == (77, 999)
-
-
-def test_an_older_version_does_not_replace_a_newer_one() -> None:
-    pool = started(size_class())
-    for version in (1, 3, 2):
-        pool.updated(0, version, 10)
-    assert pool.versions is not None
-    assert pool.versions[0] == 3
 
 
 def test_classes_of_more_than_4_gib_keep_their_sizes() -> None:
     pool = started(size_class(sizes=(0, 5 << 30)))
     assert pool.size(pool.reserve(5 << 30)) == 5 << 30
-
-
-# What clean-up has to remove --------------------------------------------------------------
-
-
-def test_a_created_object_that_was_removed_is_not_listed() -> None:
-    pool = started(size_class())
-    first, second = pool.reserve(1), pool.reserve(1)
-    pool.join(first)
-    pool.close(first)
-    pool.removed(first)
-    assert (list(pool.created()), pool.left_behind, pool.closing) == ([second], 1, 0)
 
 
 # Time -------------------------------------------------------------------------------------

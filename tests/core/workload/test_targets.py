@@ -116,17 +116,6 @@ def test_an_object_that_may_be_gone_is_quarantined(status: int) -> None:
     assert list(workload.population.pools[0].members) == [job.object]
 
 
-def test_a_failure_without_statuses_is_that_of_every_object() -> None:
-    workload = bench(BULK_DELETE, initial=4)
-    pool = workload.population.pools[0]
-    (job,) = workload.take(1, 1, 0.0)
-    workload.failed(job, Failure(), 0.0)
-    assert sorted(pool.members) == [0, 1, 2, 3]
-    (job,) = workload.take(1, 1, 0.0)
-    workload.failed(job, Failure(0, True), 0.0)
-    assert len(pool.members) == 1
-
-
 def test_created_sets_are_of_one_size_and_all_are_cleaned_up() -> None:
     workload = bench(BULK_PUT)
     there, partly, lost, back = workload.take(1, 4, 0.0)
@@ -140,17 +129,6 @@ def test_created_sets_are_of_one_size_and_all_are_cleaned_up() -> None:
     left = {*objects(there), partly.object, partly.others[1], *objects(lost)}
     assert {job.object for job in CleanupWorkload(workload.population).take(1, 99, 0.0)} == left
     assert workload.population.left_unknown == 1 + 3
-
-
-def test_a_replaced_set_gets_one_version_and_size() -> None:
-    workload = bench(BULK_UPDATE, UPDATE, verify=True)
-    pool = workload.population.pools[0]
-    for number in range(1, 60):
-        for job in workload.take(number, 1, 0.0):
-            workload.succeeded([job], 0.0)
-            assert pool.versions is not None
-            assert {pool.versions[each] for each in objects(job)} == {job.version}
-            assert {pool.size(each) for each in objects(job)} == {job.size}
 
 
 @pytest.mark.parametrize(("fate", "left"), [("lost", {1}), ("withdrawn", set())])

@@ -499,6 +499,19 @@ def test_a_folder_that_others_put_in_place_of_a_container_is_not_ours(
     assert (tmp_path / "moved/o_000000").exists()
 
 
+def test_a_container_that_was_made_anew_is_found(opened: Opener) -> None:
+    driver = opened()
+    for size_class in (0, 1):
+        run(driver, CREATE, size_class, size_class=size_class)
+    for name in ("o_000000", "deep/er_000001"):
+        driver.delete_object(FIRST, name)
+    driver.delete_container(FIRST)
+    assert fails(driver, CREATE).status == 404
+    driver.make_container(FIRST)
+    for size_class in (1, 0):
+        assert run(driver, CREATE, size_class, size_class=size_class).status == 201
+
+
 @pytest.mark.parametrize("key_names", ["flat", "hashed", "deep"])
 def test_without_attributes_names_tell_whose_an_object_is(
     opened: Opener, monkeypatch: pytest.MonkeyPatch, key_names: str
@@ -637,16 +650,6 @@ def test_all_caches_are_dropped_by_master_and_workers_if_asked_to(
     driver.connect(1)
     driver.close()
     assert len(calls) == times
-
-
-def test_a_file_system_without_attributes_is_noted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    given = StoreOptions("file", {"path": str(tmp_path), "page_cache": "keep"})
-    for number, noted in ((errno.ENODATA, False), (errno.EOPNOTSUPP, True)):
-        monkeypatch.setattr(os, "getxattr", raising(number))
-        notes = open_provider(given).notes
-        assert any("has no extended attributes: POST fails" in note for note in notes) == noted
 
 
 def folders_open() -> set[Path]:

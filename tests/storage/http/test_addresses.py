@@ -115,16 +115,6 @@ def test_a_client_certificate_that_another_host_lacks_is_named(tmp_path: Path) -
         client_context(HttpSettings(cert_path=path))
 
 
-def test_comments_in_a_ca_bundle_may_be_in_any_language(
-    certificates: Certificates, tmp_path: Path
-) -> None:
-    path = tmp_path / "ca.pem"
-    path.write_bytes(
-        "# Főtanúsítvány\n".encode() + b"# \xe9\n" + certificates.authority.read_bytes()
-    )
-    assert len(client_context(http_settings((), {"os_cacert": str(path)})).get_ca_certs()) == 1
-
-
 def test_a_key_log_that_can_not_be_written_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

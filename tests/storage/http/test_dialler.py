@@ -81,11 +81,6 @@ def test_an_unknown_name_is_a_one_line_error(
     assert capfd.readouterr().err == ""
 
 
-def test_an_address_with_a_zone_keeps_it() -> None:
-    addresses = Dialler(Endpoint("fe80::1%lo", 80, False), 1.0).look_up()
-    assert addresses == [(socket.AF_INET6, ("fe80::1", 80, 0, socket.if_nametoindex("lo")))]
-
-
 # --- TLS
 
 
@@ -184,20 +179,6 @@ def test_a_client_certificate_is_sent(certificates: Certificates, tmp_path: Path
         pool = ConnectionPool(Dialler(Endpoint("127.0.0.1", swift.port, True), 5.0, client), 5.0)
         assert pool.request(HEAD).status == 200
         pool.close()
-
-
-@pytest.mark.parametrize(
-    "number", [errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.ENOBUFS, errno.ENOMEM]
-)
-def test_a_shortage_of_our_host_is_a_load_generator_error(
-    number: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_args: object) -> None:
-        raise OSError(number, "Out of it")
-
-    monkeypatch.setattr(socket.socket, "connect_ex", fail)
-    error = refusal(1)
-    assert (error.kind, error.detail) == (ErrorKind.LOAD_GENERATOR, "127.0.0.1:1: out of it")
 
 
 @pytest.mark.parametrize("own_first", [True, False])

@@ -159,15 +159,6 @@ def test_a_timeout_that_came_before_the_request_is_no_response_to_it(
         assert (timing.status, timing.reconnects, server.connections) == (200, 1, 2)
 
 
-@pytest.mark.parametrize("kept", [True, False])
-def test_a_timeout_that_came_after_the_request_is_its_response(kept: bool) -> None:
-    with serving(answering(*[ok(b"x")] * kept, TIMED_OUT)) as (server, pool):
-        if kept:
-            pool.request(HEAD)
-        timing = pool.request(HEAD)
-        assert (timing.status, timing.reconnects, server.connections) == (408, 0, 1)
-
-
 @in_service
 @pytest.mark.parametrize("upload", [None, Upload(3, b"abc"), big_upload()])
 def test_a_request_cut_off_on_a_busy_connection_is_not_repeated(
@@ -181,33 +172,6 @@ def test_a_request_cut_off_on_a_busy_connection_is_not_repeated(
         error = caught.value
         assert (error.kind, error.sent, error.reconnects) == (ErrorKind.DISCONNECTED, True, 0)
         assert server.connections == 1
-
-
-@in_service
-def test_a_connection_idle_for_long_is_replaced_also_when_cut_off(
-    script: Script, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(httppool, "_LONG_IDLE_NS", 200_000_000)
-    with serving(script, answering(ok(b"y"))) as (server, pool):
-        pool.request(HEAD)
-        gevent.sleep(0.25)
-        assert pool.request(HEAD).reconnects == 1
-        assert server.connections == 2
-
-
-@in_service
-def test_idle_time_counts_while_other_connections_are_busy(
-    script: Script, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(httppool, "_LONG_IDLE_NS", 200_000_000)
-    with serving(silent_after(b""), script, answering(ok(b"y"))) as (server, pool):
-        other = gevent.spawn(pool.request, HEAD)  # the sweep goes on
-        gevent.sleep(0.01)
-        pool.request(HEAD)
-        gevent.sleep(0.4)
-        assert pool.request(HEAD).reconnects == 1
-        assert server.connections == 3
-        other.kill()
 
 
 def test_the_time_of_a_request_is_no_idle_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,17 +217,6 @@ def test_sent_is_false_only_if_nothing_was_ever_sent(
     assert caught.value.reconnects == kept
 
 
-@pytest.mark.parametrize("upload", [None, Upload(2, b"ab")])
-def test_headers_must_be_complete_within_a_network_timeout(
-    upload: Upload | None, clock: SweepClock
-) -> None:
-    drips = clock.dripping(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nX: ", b"x")
-    error = failure(drips, network_timeout_s=0.2, upload=upload)
-    assert error.kind is ErrorKind.NETWORK_TIMEOUT
-    assert error.detail.endswith("headers unfinished after 0.2 s")
-    assert clock.passed_s > 0.2
-
-
 @pytest.mark.parametrize(
     ("start", "drop"),
     [
@@ -285,11 +238,6 @@ def test_only_bytes_of_an_object_reset_the_idle_timeout(
         assert caught.value.kind is ErrorKind.OPERATION_TIMEOUT
         # Two more sweeps may run before this thread hears of it.
         assert 0 < clock.now_ns - deadline_ns <= 3 * clock.STEP_NS
-
-
-def test_a_server_that_reads_no_body_is_a_network_timeout() -> None:
-    error = failure(lambda peer: peer.linger(), network_timeout_s=0.1, upload=big_upload())
-    assert error.kind is ErrorKind.NETWORK_TIMEOUT
 
 
 def test_timeouts_apply_while_a_connection_opens(

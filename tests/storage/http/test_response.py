@@ -5,13 +5,10 @@ from contextlib import suppress
 import pytest
 
 from ssbench.storage.http.response import (
-    UNTIL_CLOSE,
     BadResponse,
     ChunkedBody,
     HeadPatternCache,
-    error_line,
     parse_head,
-    seconds_ahead,
 )
 from tests.corpus import recorded
 
@@ -142,28 +139,6 @@ def read_alike(data: bytes) -> None:
 TWO_HEADS = [head + b"\0\0" + head for head in (*USUAL, *recorded("answers"))]
 
 
-@pytest.mark.parametrize(
-    ("head", "length", "keep"),
-    [
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", 5, True),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 5, 5\r\n\r\n", 5, True),
-        (b"HTTP/1.1 200 OK\r\nCONTENT-LENGTH:\t5 \r\n\r\n", 5, True),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\nContent-Length: 5\r\n\r\n", -1, True),
-        (b"HTTP/1.1 200 OK\r\n\r\n", UNTIL_CLOSE, False),
-        (b"HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n", 0, True),
-        (b"HTTP/1.1 204 No Content\r\n\r\n", 0, True),
-        (b"HTTP/1.1 100 Continue\r\n\r\n", 0, True),
-        (b"HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\n", 5, False),
-        (b"HTTP/1.0 200 OK\r\nContent-Length: 5\r\nConnection: Keep-Alive\r\n\r\n", 5, True),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: foo, Close\r\n\r\n", 5, False),
-        (b"HTTP/1.1 200 OK\r\nno header at all\r\n: none\r\nContent-Length: 5\r\n\r\n", 5, True),
-    ],
-)  # fmt: skip
-def test_length_and_keep_alive(head: bytes, length: int, keep: bool) -> None:
-    parsed, _ = parse_head(head)
-    assert (parsed.length, parsed.keep) == (length, keep)
-
-
 def chunked(parts: list[bytes], extension: bytes = b"", trailer: bytes = b"") -> bytes:
     chunks = b"".join(b"%x%b\r\n%b\r\n" % (len(part), extension, part) for part in parts)
     return chunks + b"0\r\n" + trailer + b"\r\n"
@@ -187,26 +162,3 @@ def chunked(parts: list[bytes], extension: bytes = b"", trailer: bytes = b"") ->
 def test_bad_chunks_are_rejected(data: bytes) -> None:
     with pytest.raises(BadResponse):
         ChunkedBody().feed(memoryview(data))
-
-
-@pytest.mark.parametrize(
-    ("body", "line"),
-    [
-        (b"", ""),
-        (b"<html>\n{\n \n", ""),
-        (b"Upload exceeds quota.", "Upload exceeds quota."),
-        (b"<?xml version='1.0'?>\n<Error><Code>NoSuchKey</Code></Error>", "NoSuchKey"),
-        (b"more than 1 < 2\nand > 0", "more than 1 < 2"),
-        (b"x" * 300, "x" * 117 + "..."),
-    ],
-)
-def test_the_line_of_an_error_body(body: bytes, line: str) -> None:
-    assert error_line(body) == line
-
-
-@pytest.mark.parametrize("date", [
-    "", "yesterday", "Fri, 24 May 2013 00:00:00 +99999999999999999999",
-    "Fri, 24 May 99999999999999999999 00:00:00 GMT",
-])  # fmt: skip
-def test_a_store_that_tells_no_valid_date_tells_no_time(date: str) -> None:
-    assert seconds_ahead({"date": date}, 0) is None

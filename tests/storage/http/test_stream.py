@@ -44,28 +44,6 @@ def low_water(stream: PlainStream) -> int:
 
 
 @on_linux
-def test_the_first_bytes_end_a_wait_at_once_and_later_ones_in_bulk(
-    ends: tuple[PlainStream, socket.socket],
-) -> None:
-    stream, peer = ends
-    assert low_water(stream) == 1
-    peer.sendall(b"x")
-    assert stream.discard(MANY) == 1
-    assert 100_000 < low_water(stream) < MANY
-
-
-@on_linux
-def test_a_wait_is_not_for_more_bytes_than_remain(ends: tuple[PlainStream, socket.socket]) -> None:
-    stream, peer = ends
-    peer.sendall(bytes(1000))
-    assert stream.discard(101_000) == 1000
-    assert low_water(stream) == 100_000
-    peer.sendall(bytes(100_000))
-    assert stream.discard(100_000) == 100_000
-    assert low_water(stream) == 1, "the next response may be short"
-
-
-@on_linux
 def test_wake_reader_ends_bulk_waits(ends: tuple[PlainStream, socket.socket]) -> None:
     stream, peer = ends
     peer.sendall(b"x")
@@ -138,20 +116,6 @@ def test_a_late_read_of_one_segment_has_a_certain_time(
     assert late(b"one since")
     time.sleep(0.001)
     assert stream.resolve_late(-perf_counter_ns(), 0) < 0, "it came after the loop woke"
-
-
-@on_linux
-def test_a_fin_acknowledges_earlier_bytes(ends: tuple[PlainStream, socket.socket]) -> None:
-    stream, peer = ends
-    stream.send(b"before")
-    peer.recv(9)
-    assert not stream.never_acknowledged(6)
-    peer.close()
-    time.sleep(0.005)
-    stream.send(b"in vain")
-    assert stream.recv_into(bytearray(9)) == 0
-    assert stream.never_acknowledged(7)
-    assert not stream.never_acknowledged(8), "more than was sent since"
 
 
 # --- TLS
@@ -254,19 +218,6 @@ def test_discard_drops_all_received_records_at_once(certificates: Certificates) 
         buffer = bytearray(10)
         assert buffer[: stream.recv_into(buffer)] == b"end"
         assert turns < size / 16384, "not record by record"
-
-
-@on_linux
-def test_a_wait_over_tls_is_for_a_record_less_than_remains(certificates: Certificates) -> None:
-    def serve(tls: ssl.SSLSocket) -> None:
-        tls.sendall(b"x")
-        received(tls, 1)
-
-    with served(certificates, serve) as stream:
-        assert low_water(stream) == 1
-        assert stream.discard(100_000) == 1
-        assert low_water(stream) == 99_999 - (16_384 + 512)  # RFC 8446, 5.2
-        stream.send(b"x")
 
 
 def test_recv_now_does_not_wait(certificates: Certificates) -> None:

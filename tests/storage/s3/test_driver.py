@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from email.utils import formatdate
 from hashlib import md5, sha256
 from typing import Any
-from urllib.parse import unquote
 
 import pytest
 from msgspec.structs import replace
@@ -40,9 +39,8 @@ from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.storage.base import StoreAdmin
 from ssbench.storage.http.response import LISTING_MAX
 from ssbench.storage.registry import open_admin, open_store
-from ssbench.storage.s3.bodies import bucket_of, container_of
+from ssbench.storage.s3.bodies import container_of
 from ssbench.storage.s3.client import AwsKeys, issue
-from ssbench.storage.s3.options import check_bucket
 from tests.fakes import answered_store
 from tests.fakes.answered_store import ISSUED, Answer, Request, response
 from tests.fakes.scripted_server import ScriptedServer, answering, ok
@@ -62,17 +60,6 @@ def error(code: str, message: str = "m", more: str = "") -> str:
 
 
 # As Amazon S3 sends them.
-EXPIRED = response(400, error("ExpiredToken", "The provided token has expired."))
-OTHER_REGION = response(
-    400,
-    error("AuthorizationHeaderMalformed", "the region is wrong", "<Region>eu-west-1</Region>"),
-)
-MOVED = response(
-    301,
-    error("PermanentRedirect", "use the specified endpoint",
-          "<Endpoint>b.s3.eu-west-1.amazonaws.com</Endpoint>"),
-    x_amz_bucket_region="eu-west-1",
-)  # fmt: skip
 
 
 def settings(*urls: str, **own: Any) -> StorageSettings:
@@ -122,37 +109,6 @@ def outcome_of(operation: int, *answers: bytes, **own: Any) -> Iterator[Any]:
             yield store.actions[operation](job(operation), 0)
         except StorageError as failure:
             yield failure
-
-
-@pytest.mark.parametrize(("answer", "kind", "says"), [
-    (EXPIRED, ErrorKind.UNAUTHORIZED, "400: ExpiredToken: The provided token has expired."),
-    (OTHER_REGION, ErrorKind.UNAUTHORIZED, "the bucket is in region eu-west-1"),
-    (MOVED, ErrorKind.UNAUTHORIZED, "PermanentRedirect: the bucket is in region eu-west-1"),
-    (response(403, error("SignatureDoesNotMatch")), ErrorKind.UNAUTHORIZED, "SignatureDoesNot"),
-    (response(403, error("AccessDenied", "Access Denied")), ErrorKind.STATUS,
-     "GET returned 403: AccessDenied: Access Denied"),
-    (response(404, error("NoSuchBucket")), ErrorKind.STATUS, "404: NoSuchBucket"),
-    (response(500, "<html>down</html>"), ErrorKind.STATUS, "GET returned 500"),
-])  # fmt: skip
-def test_errors_have_the_code_of_the_body(answer: bytes, kind: ErrorKind, says: str) -> None:
-    with outcome_of(READ, answer) as failure:
-        assert failure.kind is kind
-        assert says in failure.detail
-        assert failure.timing.bytes_moved == 0
-
-
-def test_a_bucket_at_another_endpoint_in_our_region_says_which() -> None:
-    answer = MOVED.replace(b"bucket-region: eu-west-1", b"bucket-region: us-east-1")
-    with outcome_of(READ, answer) as failure:
-        assert failure.kind is ErrorKind.STATUS
-        assert "served at b.s3.eu-west-1.amazonaws.com: give that with --s3-endpoint" in (
-            failure.detail
-        )
-
-
-def test_a_request_signed_before_the_key_of_our_region_came_begins_anew() -> None:
-    with outcome_of(READ, OTHER_REGION.replace(b"eu-west-1", b"us-east-1")) as failure:
-        assert failure.kind is ErrorKind.UNAUTHORIZED
 
 
 def test_the_name_of_our_own_region_is_no_hint_at_another() -> None:
@@ -280,20 +236,6 @@ def test_botocore_recomputes_the_signature_of_a_captured_request(
     assert sent["x-amz-content-sha256"] == (body or sha256(sent["body"]).hexdigest())
 
 
-def test_a_copy_names_its_source_and_keeps_no_metadata() -> None:
-    sent = captured(COPY)
-    assert sent["target"] == "/ssbench-000001/tiny_run1_000013"
-    assert unquote(sent["x-amz-copy-source"]) == "/ssbench-000000/tiny_run1_000012"
-    assert sent["x-amz-metadata-directive"] == "REPLACE"
-    assert sent["x-amz-meta-ssbench-run"] == "run1"
-    sent = captured(POST)  # a copy onto itself, so it repeats what should stay
-    assert (
-        sent["target"] == unquote(sent["x-amz-copy-source"]) == "/ssbench-000000/tiny_run1_000012"
-    )
-    named = [sent.get(f"x-amz-meta-ssbench-{each}") for each in ("run", "version", "post")]
-    assert named == ["run1", "2", "1"]
-
-
 ECHO = "x-amz-security-token: {0} Authorization: AWS4 SignedHeaders=host,Signature={1} {0}"
 
 
@@ -387,6 +329,9 @@ def test_the_key_of_sse_c_is_signed(operation: int) -> None:
     assert "customer" not in str(captured(DELETE, more={"customer_key": "A" * 43 + "="}))
 
 
+# --- Names
+
+
 def test_headers_of_the_scenario_are_sent_and_those_of_s3_signed() -> None:
     lines = "x-amz-storage-class: GLACIER\r\nX-Other: 1\r\n"
     for operation in (CREATE, COPY):
@@ -398,9 +343,6 @@ def test_headers_of_the_scenario_are_sent_and_those_of_s3_signed() -> None:
     assert "x-other" not in captured(READ, headers=((CREATE, lines),))
     alike = "x-amz-meta-foo: 1\r\nfoo: 1\r\n"
     assert captured(READ, headers=((READ, alike),))["foo"] == "1"
-
-
-# --- Names
 
 
 @pytest.mark.parametrize("bucket", [
@@ -420,18 +362,6 @@ def test_the_bucket_that_a_user_names_is_that_one(bucket: str) -> None:
     answer = ok(f"{buckets}</ListAllMyBucketsResult>".encode())
     with driver_on(answer, kind=open_admin, changes={"names": listed}) as (admin, _):
         assert [each.name for each in admin.list_containers("", "", 9)] == [bucket]
-
-
-@pytest.mark.parametrize("container", ["A_000001", "_000001", "a" * 60 + "_000001"])
-def test_one_of_ours_that_has_no_bucket_is_refused_with_what_would_be_right(container: str) -> None:
-    with pytest.raises(UsageError, match="those of S3 have 3 to 63 lower-case letters"):
-        bucket_of(container)
-
-
-@pytest.mark.parametrize("bucket", ["ä", "a b", ".", "..", "", "a" * 256])
-def test_a_name_that_no_bucket_can_have_is_refused_with_what_would_be_right(bucket: str) -> None:
-    with pytest.raises(UsageError, match="those of S3 have 3 to 63 lower-case letters"):
-        check_bucket(bucket)
 
 
 @pytest.mark.parametrize("bucket", ["Bucket_000001", "bücket"])

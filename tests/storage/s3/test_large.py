@@ -8,23 +8,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from hashlib import md5
-from time import perf_counter_ns
 
 import pytest
-from msgspec.structs import replace
 
 from ssbench.core.content import SyntheticSource
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Job, LargeObject
-from ssbench.core.operations import COPY, CREATE, POST, READ, REMOVE
-from ssbench.core.settings import StorageSettings
+from ssbench.core.operations import COPY, CREATE, POST, REMOVE
 from ssbench.storage.base import ContainerInfo, ObjectStore, OpenUpload
 from ssbench.storage.http.verify import FOREIGN_ETAGS
-from ssbench.storage.registry import open_store
 from ssbench.storage.s3 import client as s3account
 from tests.fakes.answered_store import Request, response
-from tests.fakes.scripted_server import Peer, ScriptedServer, answering, ok
-from tests.storage.s3.test_driver import asked, driver_on, error, settings
+from tests.fakes.scripted_server import ok
+from tests.storage.s3.test_driver import asked, driver_on, error
 
 NAME = b"tiny_run1_000012"
 BEGUN = ok(b"<InitiateMultipartUploadResult><UploadId>id&amp;1</UploadId>"
@@ -45,10 +41,6 @@ def copied(etag: str = "&quot;c&quot;") -> bytes:
 #: Objects of more than 30 bytes are in parts of 40.
 LARGE = LargeObject(30, 40, "", 1)
 store_of = partial(driver_on, large=LARGE)
-
-
-def in_parts(server: ScriptedServer) -> StorageSettings:
-    return replace(settings(f"http://127.0.0.1:{server.port}"), large_object=LARGE)
 
 
 def lines(requests: Sequence[Request]) -> list[str]:
@@ -102,42 +94,6 @@ def test_an_upload_that_can_not_be_aborted_is_aborted_after_a_later_one() -> Non
     assert "/tiny_run1_000012?" in heads(requests)[-1]
 
 
-def test_an_upload_that_took_too_long_has_time_to_be_aborted() -> None:
-    def begin(peer: Peer) -> None:
-        peer.hear()
-        peer.say(BEGUN)
-        peer.linger()
-
-    def abort(peer: Peer) -> None:
-        peer.hear()
-        peer.is_over(0.3)
-        peer.say(ABORTED)
-
-    with ScriptedServer(begin, abort) as server:
-        store = open_store(in_parts(server))
-        with pytest.raises(StorageError) as caught:
-            store.actions[CREATE](job(CREATE), perf_counter_ns() + 100_000_000)
-        store.close()
-    assert caught.value.kind is ErrorKind.OPERATION_TIMEOUT
-    assert not caught.value.partly_done
-
-
-@pytest.mark.parametrize("answers", [
-    [part(), part(), DONE], [response(403, error("AccessDenied")), ABORTED],
-])  # fmt: skip
-def test_the_reconnect_of_the_first_request_of_an_upload_counts(answers: list[bytes]) -> None:
-    with ScriptedServer(answering(ok()), answering(BEGUN, *answers)) as server:
-        store = open_store(in_parts(server))
-        store.actions[READ](job(READ, 10), 0)
-        server.wait_closed()
-        try:
-            found = store.actions[CREATE](job(CREATE), 0)
-        except StorageError as failure:
-            found = failure
-        store.close()
-    assert found.reconnects == 1
-
-
 @pytest.mark.parametrize("answer", [
     ok(b"<InitiateMultipartUploadResult/>"), ok(b"<html/>"), ok(b"<Error/>"),
 ])  # fmt: skip
@@ -167,12 +123,6 @@ def test_a_parts_etag_that_is_no_md5_is_a_note_once_unless_the_content_is_wrong(
     assert (noted.kind, noted.detail) == (ErrorKind.NONE, FOREIGN_ETAGS)
     assert noted.timing is not None
     assert noted.timing.bytes_moved == again.bytes_moved == (60 if operation == CREATE else 0)
-
-
-def test_the_etag_of_a_part_under_a_key_of_kms_is_no_md5() -> None:
-    encrypted = response(200, ETag=f'"{"0" * 32}"', x_amz_server_side_encryption="aws:kms")
-    with store_of(BEGUN, encrypted, encrypted, DONE, verify=True) as (store, _):
-        assert store.actions[CREATE](job(CREATE), 0).status == 200
 
 
 @pytest.mark.parametrize(("size", "ranges"), [(60, ["0-39", "40-59"]), (40, [""]), (35, [""])])
@@ -219,18 +169,6 @@ def test_clean_up_of_an_object_aborts_its_open_uploads_only() -> None:
         f"GET encoding-type=url&max-uploads=1000&prefix={name}&uploads=",
         "DELETE uploadId=id0", "DELETE uploadId=id1",
     ]  # fmt: skip
-
-
-def test_a_page_of_open_uploads_ends_with_a_whole_name() -> None:
-    answer = page_of("c_000000/a", "c_000000/b", "c_000000/b", truncated=True)
-    found, requests = asked(
-        lambda admin: admin.open_uploads("c_000000", "0"), answer, bucket="bench"
-    )
-    assert found == [OpenUpload("a", "id0", 1767323045.0)]
-    query = "encoding-type=url&key-marker=c_000000%2F0&max-uploads=1000&prefix=c_000000%2F&uploads="
-    assert lines(requests) == [f"GET {query}"]
-    found, _ = asked(lambda admin: admin.open_uploads("c_000000", ""), page_of("b", "b"))
-    assert found == [OpenUpload("b", f"id{index}", 1767323045.0) for index in range(2)]
 
 
 def test_more_open_uploads_of_a_name_than_a_page_are_all_listed() -> None:
@@ -280,12 +218,3 @@ def test_a_container_in_which_others_upload_is_neither_marked_nor_deleted() -> N
         with pytest.raises(StorageError) as caught:
             asked(lambda admin: admin.delete_container("c_000000"), *answers)
         assert caught.value.status == 409
-
-
-def test_a_bucket_with_more_objects_than_a_page_is_not_marked() -> None:
-    listing = LISTED.replace(b"false", b"true") % (b"<Contents><Key>theirs</Key></Contents>" * 2)
-    found, requests = asked(
-        lambda admin: admin.make_container("c_000000"), ok(listing), response(404)
-    )
-    assert found == ContainerInfo(None, marked=False, object_count=None)
-    assert {line.partition(" ")[0] for line in lines(requests)} == {"GET", "HEAD"}

@@ -142,19 +142,6 @@ def test_sources_have_the_order_of_the_aws_command_line(
     assert read_keys(opened, option_values(OPTIONS, opened)) == keys
 
 
-def test_the_credentials_file_goes_before_the_configuration(home: Path) -> None:
-    with (home / ".aws/config").open("a") as file:
-        file.write(
-            "[profile third]\naws_access_key_id = A\naws_secret_access_key = a\nregion = x\n"
-        )
-    with (home / ".aws/credentials").open("a") as file:
-        file.write("[third]\naws_access_key_id = B\naws_secret_access_key = b\n")
-    opened = options(environ={"HOME": str(home)}, profile="third")
-    values = option_values(OPTIONS, opened)
-    assert read_keys(opened, values) == AwsKeys("B", "b", "")
-    assert read_profile(opened, values).region == "x"
-
-
 PLAIN = "aws_access_key_id = AK\naws_secret_access_key = sk\n"
 
 
@@ -382,32 +369,7 @@ def test_what_no_run_could_use_ends_the_login(
     assert "s3cret" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("answer", "given"), [
-    # A store whose buckets are host names knows none of the name that the login asks for.
-    (NO_BUCKET, {"style": "virtual"}),
-    (Answer(200, {}, b"<List><Buckets><Bucket><Name>b</Name></Bucket></Buckets></List>"), {}),
-    # Amazon's answer to who asks for all buckets without a key.
-    (Answer(307, {"Location": "https://aws.amazon.com/s3/"}), {"anonymous": True}),
-])  # fmt: skip
-def test_what_a_run_can_use_is_no_error(answer: Answer, given: dict[str, Any]) -> None:
-    with S3(answer) as store:
-        S3Login(options(store.url, **given)).log_in()
-
-
 # --- Renewal
-
-
-def test_a_renewal_reads_the_files_again(tmp_path: Path) -> None:
-    file = tmp_path / "keys"
-    text = "[default]\naws_access_key_id=A\naws_secret_access_key=a\naws_session_token={}\n"
-    file.write_text(text.format("old"))
-    with S3(BUCKETS) as store:
-        provider = S3Login(options(store.url, {"AWS_SHARED_CREDENTIALS_FILE": str(file)}))
-        first = provider.log_in().credentials
-        file.write_text(text.format("new"))
-        second = provider.renew()
-    assert (first.payload["token"], second.payload["token"]) == ("old", "new")
-    assert second.serial > first.serial
 
 
 def test_a_renewal_follows_the_region_and_outlives_a_silent_store() -> None:

@@ -15,7 +15,6 @@ from botocore.credentials import Credentials
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssbench.core.errors import UsageError
 from ssbench.storage.s3.client import UNSIGNED_PAYLOAD, AwsKeys, Signer, issue
 
 #: Of the examples in the Amazon S3 API Reference, "Signature Calculations for the Authorization
@@ -122,8 +121,3 @@ def test_no_secret_is_shown_or_issued() -> None:
     assert keys.secret_key not in f"{payload} {shown}"
     assert "t0ken" not in shown
     assert payload["days"]["20130524"].hex() not in shown
-
-
-def test_credentials_unfit_for_headers_are_rejected() -> None:
-    with pytest.raises(UsageError, match="access key or the session token"):
-        signer(KEYS._replace(token="two\r\nlines"))

@@ -72,21 +72,6 @@ def log_in(tmp_path: Path) -> Log:
     return options
 
 
-def test_a_password_with_region_interface_and_tls(log_in: Log) -> None:
-    found = log_in(PASSWORD)
-    login = plan_login(found)
-    assert login is not None
-    assert (login.method, login.url) == ("v3password", "http://k:5000/v3")
-    assert login.arguments == {
-        "username": "me", "password": "s3cret", "project_name": "p",
-        "user_domain_name": "Default", "project_domain_id": "default",
-    }  # fmt: skip
-    assert (found.os_region_name, found.os_endpoint_type) == ("one", "internal")
-    assert found.insecure
-    assert log_in(PASSWORD.replace("verify: false", "verify: true")).os_cacert == "ca.pem"
-    assert "s3cret" not in repr(found)
-
-
 @pytest.mark.parametrize(
     ("cloud", "method"),
     [
@@ -190,15 +175,6 @@ class AnyUser(KeystoneV3):
         return True
 
 
-def test_values_that_yaml_changes_are_named_and_not_shown(log_in: Log) -> None:
-    text = PASSWORD.replace("s3cret", "0123456").replace("project_name: p", "project_name: 0001")
-    (note,) = log_in(text).notes
-    assert "auth.password, auth.project_name of clouds.yaml" in note
-    assert "quotes" in note
-    assert "42798" not in note
-    assert log_in(PASSWORD.replace("s3cret", "'0123456'")).notes == ()
-
-
 def test_without_a_home_directory_the_message_says_so(
     log_in: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,12 +188,6 @@ class Homeless(ModuleType):
 
     def __getattr__(self, name: str) -> object:
         raise RuntimeError("could not determine the home directory for '~/.config'")
-
-
-def test_the_variable_names_a_cloud_unless_another_login_is_given(log_in: Log) -> None:
-    assert log_in(PASSWORD, {}, OS_CLOUD="mine").os_username == "me"
-    for given in ({"auth": "http://a", "user": "u", "key": "k"}, {"os_username": "you"}):
-        assert log_in(PASSWORD, given, OS_CLOUD="mine").os_password == ""
 
 
 def test_secrets_of_another_file_are_added(log_in: Log, tmp_path: Path) -> None:

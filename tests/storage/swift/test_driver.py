@@ -6,13 +6,10 @@ from typing import Any
 
 import pytest
 
-from ssbench.core import content as content_module
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import Job, SizeClass
 from ssbench.core.operations import (
-    ENSURE,
     READ,
-    UPDATE,
     Operation,
 )
 from ssbench.core.scenario.values import crud_profile
@@ -75,44 +72,6 @@ def job(
     return Job(1, operation, size_class, number, version, size)
 
 
-@pytest.mark.parametrize(
-    ("crud", "verify", "needed"),
-    [
-        ((1, 0, 0, 0), False, True),
-        ((0, 0, 1, 0), False, True),
-        ((0, 1, 0, 1), False, False),
-        ((0, 1, 0, 1), True, True),
-    ],
-)
-def test_connecting_prepares_content_before_the_phase(
-    opened: Opener,
-    crud: tuple[float, float, float, float],
-    verify: bool,
-    needed: bool,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    made = []
-
-    def repeated_block(length: int) -> bytes:
-        made.append(length)
-        return bytes(length)
-
-    monkeypatch.setattr(content_module, "repeated_block", repeated_block)
-    driver = opened(sizes=(SizeClass("tiny", 1, 99, crud_profile([*crud]), 10),), verify=verify)
-    driver.connect(1)
-    assert bool(made) is needed
-    driver.actions[UPDATE](job(UPDATE), 0)
-    assert len(made) == 1
-
-
-def test_ensure_replaces_an_object_that_will_expire(swift: FakeSwift, opened: Opener) -> None:
-    expiring = opened(delete_after_s=60)
-    expiring.actions[ENSURE](job(ENSURE), 0)
-    assert swift.methods() == ["PUT"]
-    opened().actions[ENSURE](job(ENSURE), 0)
-    assert swift.methods() == ["PUT", "HEAD", "PUT"]
-
-
 def test_no_secret_is_shown(opened: Opener) -> None:
     driver = opened("http://127.0.0.1:1/v1/a", token=SECRET)
     with pytest.raises(StorageError) as caught:
@@ -136,28 +95,6 @@ def test_invalid_settings(changes: dict[str, object], words: str) -> None:
 
 
 # --- the errands around a run
-
-
-def test_administrative_requests_carry_length_token_run_and_their_headers(
-    swift: FakeSwift, opened: Opener
-) -> None:
-    driver = opened(placement="gold", worker_id="w1")
-    driver.make_container("ssbench_000007")
-    driver.bulk_delete("ssbench_000007", ["a", "b c"])
-    driver.list_objects("ssbench_000007", "", 10)
-    _, put, post, get = swift.seen
-    common = {
-        "Host": f"127.0.0.1:{swift.port}",
-        "User-Agent": "ssbench",
-        "X-Auth-Token": "tk",
-        "X-Trans-Id-Extra": "run1-w1",
-    }
-    own = {"X-Container-Meta-Ssbench": "run1", "X-Storage-Policy": "gold"}
-    assert put.headers == {**common, **own, "Content-Length": "0"}
-    assert post.body == b"ssbench_000007/a\nssbench_000007/b%20c"
-    form = {"Content-Type": "text/plain", "Accept": "application/json"}
-    assert post.headers == {**common, **form, "Content-Length": str(len(post.body))}
-    assert get.headers == common
 
 
 def test_info_is_requested_without_the_token(swift: FakeSwift, opened: Opener) -> None:

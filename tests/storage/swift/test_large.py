@@ -77,23 +77,6 @@ def swift() -> Iterator[FakeSwift]:
         yield swift
 
 
-def test_an_update_and_the_clean_up_delete_other_segments(swift: FakeSwift) -> None:
-    store = store_at(swift.url, kind="dlo")
-    objects = swift.containers["ssbench_000000"].objects
-    store.actions[CREATE](job(CREATE), 0)
-    store.actions[CREATE](job(CREATE)._replace(object=123), 0)
-    assert store.actions[UPDATE](job(UPDATE, 150, 1), 0).bytes_moved == 150
-    of_object = {name for name in objects if name.startswith("tiny_run1_000012_")}
-    assert of_object == {f"tiny_run1_000012_1_{index:06d}" for index in range(4)}
-    store.actions[UPDATE](job(UPDATE, 50, 2), 0)
-    assert not any(name.startswith("tiny_run1_000012_") for name in objects)
-    assert "tiny_run1_000123_0_000001" in objects, "of another object"
-    del objects["tiny_run1_000123"]
-    assert store.actions[REMOVE](job(REMOVE)._replace(object=123), 0).status == 404
-    assert set(objects) == {"tiny_run1_000012"}
-    store.close()
-
-
 def content_of(asked: Job) -> bytes:
     return b"".join(SyntheticSource(1 << 20).pieces(b"tiny_run1_000012", asked.version, asked.size))
 

@@ -12,7 +12,7 @@ import pytest
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Job, Timing
 from ssbench.core.operations import BULK_DELETE, COPY
-from tests.fakes.answered_store import driver_on, response
+from tests.fakes.answered_store import driver_on
 from tests.fakes.scripted_server import ok
 
 BULK = Job(1, BULK_DELETE, 0, 3, 0, 0, others=(4, 5))
@@ -68,12 +68,3 @@ def test_the_etag_of_a_copy_is_checked_under_verify() -> None:
     assert error.kind is ErrorKind.CORRUPT
     timing = timing_of(copy, answer)
     assert timing.status == 201
-
-
-def test_a_copy_keeps_no_metadata_of_its_source() -> None:
-    with driver_on("swift", response(201)) as (store, heard):
-        store.actions[COPY](Job(1, COPY, 0, 3, 2, 500, others=(12,)), 0)
-    assert heard[0].target == "/v1/a/ssbench_000000/tiny_run1_000012"
-    sent = [heard[0].headers.get(each) for each in ("x-copy-from", "x-fresh-metadata")]
-    assert sent == ["/ssbench_000001/tiny_000003", "true"]
-    assert heard[0].headers["x-object-meta-ssbench-run"] == "run1"

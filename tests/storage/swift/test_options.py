@@ -26,86 +26,11 @@ APP = {
 }
 
 
-@pytest.mark.parametrize(
-    ("given_options", "version"),
-    [
-        (OLD, "1.0"),
-        ({**OLD, "os_project_domain_id": "d"}, "1.0"),
-        ({**OLD, "auth_version": "2"}, "2.0"),
-        ({**OLD, "auth_version": "3"}, "3"),
-        (NEW, "2.0"),
-        ({**NEW, "auth_version": "1.0"}, "2.0"),
-        ({**NEW, "os_user_domain_id": "d"}, "3"),
-        ({**NEW, "os_user_domain_name": "d"}, "3"),
-        ({**NEW, "os_project_domain_id": "d"}, "3"),
-        ({**NEW, "os_project_domain_name": "d"}, "3"),
-        ({**NEW, "auth_version": "2.0", "os_user_domain_id": "d"}, "2.0"),
-        ({**NEW, "os_auth_url": "http://ks:5000/v3"}, "3"),
-        ({**NEW, "os_auth_url": "http://ks:5000/v3/"}, "3"),
-        ({**NEW, "os_auth_url": "http://ks:5000/v2.0"}, "2.0"),
-        ({"auth": "http://h", "user": "u"}, "2.0"),
-        (APP, "3"),
-        ({**NEW, "os_auth_type": "v1password"}, "1.0"),
-        ({**OLD, "os_auth_type": "v2password"}, "2.0"),
-        ({**OLD, "os_auth_type": "v3password"}, "3"),
-        ({**NEW, "os_auth_type": "v3applicationcredential", "auth_version": "2"}, "3"),
-        ({**NEW, "os_auth_type": "password"}, "2.0"),
-    ],
-)
-def test_version_follows_from_what_is_given(given_options: dict[str, str], version: str) -> None:
-    assert choose_version(LoginOptions(**given_options)) == version
-
-
 def test_unknown_versions_and_types_are_reported_with_the_valid_ones() -> None:
     with pytest.raises(UsageError, match=r"auth version '4' is unknown: give one of 1, 1\.0, 2"):
         parse_version("4")
     with pytest.raises(UsageError, match=r"auth type 'kerberos' is unknown: .*v1password"):
         choose_version(LoginOptions(**NEW, os_auth_type="kerberos"))
-
-
-def test_version_2_login_completes_the_url_and_takes_the_tenant_from_the_user() -> None:
-    options = {**OLD, "auth": "http://ks:5000/", "auth_version": "2"}
-    login = plan_login(LoginOptions(**options))
-    assert login is not None
-    assert (login.method, login.url) == ("v2password", "http://ks:5000/v2.0")
-    expected = {"username": "tester", "password": "k3y", "tenant_name": "test"}
-    assert login.arguments == expected
-
-
-def test_given_domains_are_kept_and_ids_need_none() -> None:
-    named = plan_login(
-        LoginOptions(**NEW, os_tenant_name="p", os_user_domain_name="X", os_project_domain_name="Y")
-    )
-    assert named is not None
-    assert named.arguments["user_domain_name"] == "X"
-    assert "user_domain_id" not in named.arguments
-    assert "project_domain_id" not in named.arguments
-    by_id = plan_login(
-        LoginOptions(
-            os_auth_url="http://ks/identity/v3", os_user_id="u", os_password="pw", os_project_id="p"
-        )
-    )
-    assert by_id is not None
-    assert by_id.url == "http://ks/identity/v3"
-    assert by_id.arguments == {"user_id": "u", "password": "pw", "project_id": "p"}
-
-
-def test_application_credentials_need_no_project() -> None:
-    login = plan_login(LoginOptions(**APP))
-    assert login is not None
-    assert login.method == "v3applicationcredential"
-    assert login.arguments == {
-        "application_credential_id": "id",
-        "application_credential_secret": "shh",
-    }
-
-
-def test_without_options_the_ways_to_log_in_are_named() -> None:
-    with pytest.raises(UsageError) as caught:
-        plan_login(LoginOptions())
-    for word in ("ST_AUTH", "ST_USER", "ST_KEY", "OS_AUTH_URL", "OS_PASSWORD", "OS_CLOUD", "-A",
-                 "-T and -S", "OS_STORAGE_URL", "--embedded-swift"):  # fmt: skip
-        assert word in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -161,22 +86,6 @@ def test_urls_with_passwords_are_rejected_and_not_shown(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "url"),
-    [
-        ("h:8080/auth", "http://h:8080/auth"),
-        ("s3.example.com:443", "https://s3.example.com:443"),
-        ("10.0.0.1:9443/a?b=secret", "https://10.0.0.1:9443/a?b=secret"),
-        ("[::1]:9000", "http://[::1]:9000"),
-    ],
-)
-def test_without_a_scheme_the_port_decides_and_the_user_is_told(text: str, url: str) -> None:
-    found = check_http_url(text, "URL")
-    assert found == url
-    [note] = scheme_notes([found, "http://h:1"])
-    assert f"so {'/'.join(url.split('/')[:3])} is used" in note
-
-
-@pytest.mark.parametrize(
     ("auth", "url"),
     [("h:8080/auth/v1.0", "https://h:8080/auth/v1.0"), ("127.0.0.1:80/a", "http://127.0.0.1:80/a")],
 )
@@ -186,19 +95,6 @@ def test_a_password_goes_to_another_host_by_https_unless_http_was_given(
     login = Authenticator(LoginOptions(auth=auth, user="u", key="k"))
     assert login.where == url
     assert login.notes == scheme_notes([AssumedUrl(url)])
-
-
-@given(st.text(max_size=60))
-def test_check_http_url_gives_the_url_or_a_usage_error(text: str) -> None:
-    """Invariant: any text is either returned, perhaps with a scheme, free of blanks, or refused."""
-    try:
-        url = check_http_url(text, "URL")
-    except UsageError:
-        return
-    assert url.endswith(text)
-    assert url.lower().startswith(("http://", "https://"))
-    assert " " not in text
-    assert text.isprintable()
 
 
 NAMES = [f.name for f in fields(LoginOptions) if f.type is str]

@@ -7,8 +7,6 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind
@@ -85,26 +83,6 @@ def test_unfinished_listings_of_few_containers_are_kept() -> None:
         assert len(heard) == 18  # the first one was given up
 
 
-SEGMENTS = st.sampled_from(["a", "b", "a-b", "a.b", "aa", "é", "0"])
-NAMES = st.sets(st.lists(SEGMENTS, min_size=1, max_size=3).map("/".join), max_size=12)
-
-
-@settings(max_examples=40)
-@given(NAMES, st.integers(1, 5))
-def test_pages_have_every_name_once_and_in_order(names: set[str], limit: int) -> None:
-    # A name can't be both a file and a folder.
-    names = {each for each in names if not any(other.startswith(f"{each}/") for other in names)}
-    with admin_of(Tree("c/.ssbench", "c/empty/", *(f"c/{name}" for name in names))) as admin:
-        found = pages(admin, "c", limit)
-        assert flat(found) == sorted(names)
-        assert all(len(page) == limit for page in found[:-1])
-        # A marker of another page begins anew, in the middle of a folder, too.
-        for name in sorted(names):
-            assert [each.name for each in admin.list_objects("c", name, 100)] == sorted(
-                each for each in names if each > name
-            )
-
-
 @pytest.mark.parametrize("kept", [1, 7, 60])
 def test_a_folder_with_more_names_than_are_kept(kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(webdavadmin, "KEPT", kept)
@@ -113,19 +91,6 @@ def test_a_folder_with_more_names_than_are_kept(kept: int, monkeypatch: pytest.M
     with admin_of(tree) as admin:
         found = flat(pages(admin, "c", 9))
     assert found == sorted([*names, "deep/er/x", "tiny_000007x/y"])
-
-
-def test_a_folder_that_goes_away_meanwhile_is_left_out() -> None:
-    tree = Tree("c/.ssbench", "c/a/x", "c/b/x", "c/d")
-    with answering(tree, "PROPFIND /dav/c/b/", 404) as (admin, _):
-        assert flat(pages(admin, "c", 9)) == ["a/x", "d"]
-    with (
-        answering(tree, "PROPFIND /dav/c/b/", 403) as (admin, _),
-        pytest.raises(StorageError, match="403"),
-    ):
-        admin.list_objects("c", "", 9)
-    with answering(tree) as (admin, _), pytest.raises(StorageError, match="404"):
-        admin.list_objects("none", "", 9)
 
 
 @pytest.mark.parametrize(("depth", "listed"), [(64, True), (65, False)])

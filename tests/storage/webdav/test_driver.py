@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import gevent
 import pytest
 from msgspec.structs import asdict
 
@@ -29,7 +28,7 @@ from ssbench.storage.webdav.digest import DigestChallenge, digest_credentials, p
 from tests.fakes import answered_store
 from tests.fakes.answered_store import Answer, Request, always, response
 from tests.fakes.drivers import pieces
-from tests.fakes.scripted_server import Peer, answering, ok
+from tests.fakes.scripted_server import ok
 
 PLAIN = DigestChallenge("r", "", "MD5", None, has_qop=True, stale=False, userhash=False)
 SIZES = (SizeClass("tiny", 10, 200, crud_profile([1, 1, 1, 1]), 10),)
@@ -109,37 +108,6 @@ def test_a_stale_nonce_is_replaced_and_is_no_error() -> None:
     assert {signed(each).get("uri") for each in heard if each.method == "GET"} == {
         "/dav/c_000001/tiny_000003"
     }
-
-
-def test_users_share_a_nonce_and_its_count() -> None:
-    seen: list[tuple[str, str]] = []
-
-    def answer(request: Request) -> bytes:
-        given = signed(request)
-        if not given:
-            return challenged("n1")
-        seen.append((given["nonce"], given["nc"]))
-        return ok(b"x")
-
-    with driver_on(answer, issued={"digest": DIGEST}) as (driver, _):
-        users = [gevent.spawn(driver.actions[READ], job(READ, each % 10), 0) for each in range(20)]
-        gevent.joinall(users, raise_error=True)
-    assert sorted(seen) == [("n1", f"{each:08x}") for each in range(1, 21)]
-
-
-def test_a_request_repeated_on_a_new_connection_is_signed_anew() -> None:
-    first, heard = answering(challenged("n1"), ok(b"x")), list[Request]()
-
-    def second(peer: Peer) -> None:
-        heard.append(Request.of(peer.hear()))
-        peer.say(ok(b"x"))
-
-    given = {"issued": {"access": [{"digest": DIGEST}]}, "sizes": SIZES}
-    with answered_store.scripted_driver("webdav", first, second, **given) as (driver, server):
-        driver.actions[READ](job(READ), 0)
-        server.wait_closed()
-        assert driver.actions[READ](job(READ), 0).reconnects == 1
-    assert signed(heard[0])["nc"] == "00000003", "the second one was sent to a closed connection"
 
 
 @pytest.mark.parametrize(("answer", "says", "requests"), [

@@ -150,19 +150,6 @@ def test_no_redirect_of_a_login_is_followed(before: list[bytes], status: int) ->
     assert not any(b" /other/" in head or head.startswith(b"DELETE") for head in heard)
 
 
-def test_the_target_of_a_redirect_is_the_collection_to_give() -> None:
-    def move(peer: Peer) -> None:
-        name = peer.hear().split()[1].rpartition(b"/")[2]
-        peer.say(
-            b"HTTP/1.1 308 M\r\nLocation: https://u:p@dav.example.com/x/%b\r\n"
-            b"Content-Length: 0\r\n\r\n" % name
-        )
-
-    with ScriptedServer(move) as store, pytest.raises(AuthError) as caught:
-        provider(f"http://127.0.0.1:{store.port}/dav").log_in()
-    assert "redirects to https://dav.example.com/x/ (308)" in str(caught.value)
-
-
 @pytest.mark.parametrize("location", ["", "Location: http://[\r\n", "Location: \x1b[2J\r\n"])
 def test_a_redirect_to_no_place_is_told_as_well(location: str) -> None:
     moved = f"HTTP/1.1 300 M\r\n{location}Content-Length: 0\r\n\r\n".encode()
