@@ -29,7 +29,6 @@ from ssbench.cli.options import (
 from ssbench.cli.parser import Parser, add_options
 from ssbench.cli.worker_options import SHOW
 from ssbench.core.option import WORKERS, Option
-from ssbench.runner.methods import METHODS
 
 if TYPE_CHECKING:
     from ssbench.cli.site import SiteDefaults
@@ -76,7 +75,12 @@ _WORKERS_OF_BENCH = {
     "started on this host."
 }
 _BENCH = {
-    **{name: method.summary for name, method in METHODS.items()},
+    "put": "upload numbered objects",
+    "get": "read numbered objects",
+    "head": "send a HEAD for each numbered object",
+    "post": "replace the metadata of each numbered object",
+    "delete": "delete numbered objects, and the containers that this empties",
+    "mixed": "upload, change, read and delete objects, all at once",
     "suite": "run a published comparison, and print its figures beside yours",
 }
 _NUMBERED = (

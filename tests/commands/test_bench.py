@@ -24,14 +24,13 @@ from ssbench.commands.bench.command import (
     run_in,
     suite_steps,
 )
-from ssbench.commands.bench.settings import BENCH_PREFIX
+from ssbench.commands.bench.settings import BENCH_PREFIX, METHODS
 from ssbench.core.dispatch.dispatcher import JobCounts
 from ssbench.core.errors import UsageError
 from ssbench.core.live import Observer, RunProgress
 from ssbench.core.model import Phase
 from ssbench.master.phase_machine import PhaseOutcome
 from ssbench.report.operations import MIXED_COLUMNS, READ_COLUMNS, WRITE_COLUMNS
-from ssbench.runner.methods import METHODS
 from ssbench.runner.session import Session
 from ssbench.runner.single_run import Aborted, RunResult
 from ssbench.runner.stop import Stop

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from ssbench.commands.bench.command import EmptiedContainers, run_bench
-from ssbench.commands.bench.settings import BenchConfig
+from ssbench.commands.bench.settings import METHODS, BenchConfig
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
 from ssbench.runner.config import FREE_PORTS, RunConfig, ScenarioText
-from ssbench.runner.methods import METHODS
 from ssbench.runner.single_run import RunResult
 from ssbench.runner.stop import Stop
 from ssbench.storage.file.admin import FileAdmin

@@ -27,8 +27,9 @@ PACKAGE = Path(ssbench.__file__).parent
 #: client of HTTP's POST.
 MAY_NAME = (
     "core/operations.py", "statfile/legacy.py", "storage/", "embedded/",
-    "cli/options.py", "commands/bench/settings.py", "commands/doctor.py", "commands/files.py",
-    "commands/replay/conversions.py", "live/influx.py", "runner/methods.py",
+    "cli/commands.py", "cli/options.py", "commands/bench/settings.py", "commands/doctor.py",
+    "commands/files.py", "commands/replay/conversions.py", "commands/transfer/settings.py",
+    "live/influx.py",
 )  # fmt: skip
 #: Words with another meaning, too: a function of the API, and sizes given by a list.
 OTHER_MEANINGS = {"read", "list"}

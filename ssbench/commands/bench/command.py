@@ -27,7 +27,14 @@ from ssbench.cli.console import (
     write_result,
 )
 from ssbench.commands.base import watched
-from ssbench.commands.bench.settings import BENCH_PREFIX, BenchConfig, SuiteConfig
+from ssbench.commands.bench.settings import (
+    BENCH_PREFIX,
+    METHODS,
+    MIXED,
+    REPEATED,
+    BenchConfig,
+    SuiteConfig,
+)
 from ssbench.core.errors import ExitStatus, SsbenchError, StorageError, UsageError
 from ssbench.core.live import Observer, RunProgress
 from ssbench.core.model import Phase
@@ -37,7 +44,6 @@ from ssbench.report.operations import MIXED_COLUMNS, READ_COLUMNS, WRITE_COLUMNS
 from ssbench.report.run import store_lines
 from ssbench.runner import check_thresholds, execute, open_session
 from ssbench.runner.containers import PAUSES_S, for_each
-from ssbench.runner.methods import METHODS, MIXED, REPEATED
 from ssbench.runner.session import Session
 from ssbench.runner.single_run import RunResult, step_path
 from ssbench.runner.stop import Stop

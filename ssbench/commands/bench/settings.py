@@ -20,24 +20,80 @@ from ssbench.cli.options import (
     only,
     without,
 )
-from ssbench.commands.go_flags import TRUE, check_values, own_words, parse_flags
+from ssbench.cli.parser import TRUE, check_values, own_words, parse_flags
 from ssbench.core import option as types
 from ssbench.core import units
 from ssbench.core.errors import UsageError
 from ssbench.core.model import Group, Profile, SizeClass
 from ssbench.core.naming import has_dot_segment
+from ssbench.core.operations import CREATE, DELETE, HEAD, POST, READ, Body, Effect, Operation
 from ssbench.core.option import RESULTS, WHAT, Option, of_field, options_of_fields, row
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.scenario.values import container_base, headers, mix
 from ssbench.core.text import parse_duration
 from ssbench.core.workload.workload import MixedWorkload, NumberedWorkload
 from ssbench.runner.config import RunConfig, RunPlan
-from ssbench.runner.methods import METHODS, Method
 
 BENCH_PREFIX = "bench-"  #: as in nectar
 #: The largest object of any store (S3): the size of objects of unknown size.
 _LARGEST = 5 << 40
 _CLASS = "bench"  #: name of the size class: sizes follow from it and the object's number
+
+
+class Method(Struct, frozen=True):
+    """A command on numbered objects. What it needs and prints follows from its operations.
+
+    :param operations: each with users of its own.
+    """
+
+    name: str  #: behind ``bench``
+    operations: tuple[Operation, ...]
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether there are several operations."""
+        return len(self.operations) > 1
+
+    @property
+    def uploads(self) -> bool:
+        """Whether it creates objects."""
+        return any(row.effect is Effect.CREATES for row in self.operations)
+
+    @property
+    def removes(self) -> bool:
+        return any(row.effect is Effect.REMOVES for row in self.operations)
+
+    @property
+    def reads(self) -> bool:
+        """Whether it changes nothing, so that the response's headers are worth a column."""
+        return all(row.effect is Effect.NONE for row in self.operations)
+
+    @property
+    def receives(self) -> bool:
+        """Whether it does nothing but receive contents, which can be verified."""
+        return all(row.body is Body.RECEIVED for row in self.operations)
+
+    @property
+    def columns(self) -> list[str]:
+        """Of its numbers over time: none where there is one operation."""
+        return sorted(row.alias or row.name for row in self.operations) if self.is_mixed else []
+
+
+METHODS = {
+    each.name: each
+    for each in (
+        Method("put", (CREATE,)),
+        Method("get", (READ,)),
+        Method("head", (HEAD,)),
+        Method("post", (POST,)),
+        Method("delete", (DELETE,)),
+        Method("mixed", (CREATE, POST, READ, HEAD, DELETE)),
+    )
+}
+MIXED = METHODS["mixed"]
+#: Those that ``bench suite`` runs twice, in their order.
+REPEATED = tuple(METHODS[name] for name in ("put", "get", "delete"))
+
 
 # fmt: off
 _USERS = "-u --user-count --users"

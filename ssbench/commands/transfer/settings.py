@@ -23,16 +23,16 @@ from ssbench.cli.options import (
     swept,
     without,
 )
-from ssbench.commands.go_flags import TRUE, check_values, own_words, parse_flags
+from ssbench.cli.parser import TRUE, check_values, own_words, parse_flags
 from ssbench.core import option as types
 from ssbench.core import units
 from ssbench.core.errors import UsageError
 from ssbench.core.naming import has_dot_segment
+from ssbench.core.operations import CREATE, READ
 from ssbench.core.option import RESULTS, WHAT, of_field, options_of_fields, row
 from ssbench.core.scenario.values import container_option
 from ssbench.host.files import read_text
 from ssbench.runner.config import RunConfig
-from ssbench.runner.methods import TRANSFERS
 
 STORE, PRECOMPUTE, NONE = CHECKSUMS = ("store", "precompute", "none")
 
@@ -94,7 +94,7 @@ class TransferConfig(Struct, frozen=True, kw_only=True):
     @property
     def operation(self) -> int:
         """Of all its jobs."""
-        return int(TRANSFERS[self.name])
+        return int(CREATE if self.checksums else READ)
 
     @property
     def before_names(self) -> str:
