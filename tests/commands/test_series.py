@@ -107,6 +107,13 @@ def test_an_objective_that_no_load_meets(shell: Shell) -> None:
     assert made["complete"]
 
 
+def test_users_are_limited_by_the_workers(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ssbench.runner.session.Session.concurrency", 5)
+    said = find(shell, "p99 < 10s", "--json", "--confirm", "0")
+    assert said.status is ExitStatus.OK
+    assert [step["users"] for step in json.loads(said.out)["steps"]] == [1, 2, 4, 5]
+
+
 @pytest.mark.parametrize(
     ("slo", "keys", "says"),
     [

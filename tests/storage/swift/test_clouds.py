@@ -175,6 +175,15 @@ class AnyUser(KeystoneV3):
         return True
 
 
+def test_values_that_yaml_changes_are_named_and_not_shown(log_in: Log) -> None:
+    text = PASSWORD.replace("s3cret", "0123456").replace("project_name: p", "project_name: 0001")
+    (note,) = log_in(text).notes
+    assert "auth.password, auth.project_name of clouds.yaml" in note
+    assert "quotes" in note
+    assert "42798" not in note
+    assert log_in(PASSWORD.replace("s3cret", "'0123456'")).notes == ()
+
+
 def test_without_a_home_directory_the_message_says_so(
     log_in: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,3 +33,9 @@ NEW = {"OS_AUTH_URL": "http://ks/v3", "OS_USERNAME": "u", "OS_PASSWORD": "p",
 def test_a_token_option_overrides_a_login_in_the_environment(environ: dict[str, str]) -> None:
     typed = ["-T", "typed", "-S", "http://h/v1/A"]
     assert plan_login(credentials_from(parsed(*typed), environ)) is None
+
+
+def test_a_token_option_is_exchanged_despite_a_password_in_the_environment() -> None:
+    login = plan_login(credentials_from(parsed("-T", "typed"), NEW))
+    assert login is not None
+    assert (login.method, login.arguments["token"]) == ("v3token", "typed")
