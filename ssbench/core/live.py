@@ -379,7 +379,7 @@ class ProgressTracker:
         causes: Counter[int] = Counter()
         for (_, error), count in self._outcomes.items():
             causes[error] += count
-        del causes[0]  # successes
+        del causes[0], causes[ErrorKind.LOST_RACE]  # which are no errors
         return RunProgress(
             at_s,
             done,
@@ -449,12 +449,17 @@ class ProgressTracker:
         return latest
 
     def by_operation(self) -> dict[int, tuple[int, int]]:
-        """Number of an operation -> how many succeeded and how many failed."""
+        """Number of an operation -> how many succeeded and how many failed; lost races do not
+        count."""
         self._count()
         found: dict[int, tuple[int, int]] = {}
         for (operation, error), count in self._outcomes.items():
             done, failed = found.get(operation, (0, 0))
-            found[operation] = (done, failed + count) if error else (done + count, failed)
+            if not error:
+                done += count
+            elif error != ErrorKind.LOST_RACE:
+                failed += count
+            found[operation] = done, failed
         return found
 
     def _remaining_s(self, at_s: float, done: int, rate: float) -> float | None:

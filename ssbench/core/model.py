@@ -72,6 +72,8 @@ class ErrorKind(IntEnum):
     SOURCE_FILE = 21  #: the file to be sent is missing, unreadable or was changed
     WRONG_LENGTH = 22  #: a whole response that is shorter or longer than what was read
     IMPOSSIBLE = 23  #: the driver gave figures that no operation can have
+    #: A conditional write was refused, because another client was first: counted apart from errors.
+    LOST_RACE = 24
 
     @property
     def label(self) -> str:

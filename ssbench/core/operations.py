@@ -42,6 +42,7 @@ class Effect(Enum):
 
     NONE = "none"  #: reads an object of the population
     CREATES = "creates"  #: makes a new object
+    CONTESTS = "contests"  #: makes a new object, unless another operation on it was first
     REPLACES = "replaces"  #: gives an object of the population new content
     TOUCHES = "touches"  #: changes an object's metadata or expiry, not its content
     REMOVES = "removes"  #: an object of the population goes away
@@ -103,6 +104,7 @@ class Operation(int):
     #: ``206`` behind it for a partial GET. If two rows have the same request, the second applies
     #: to existing objects.
     logged: tuple[str, ...]
+    conditional: bool  #: a write that the store refuses where another client was first
     crud: bool  #: has a weight in ``crud_profile`` and a block in every report
 
     def __new__(
@@ -124,6 +126,7 @@ class Operation(int):
         set_key: str = "",
         alias: str = "",
         logged: tuple[str, ...] = (),
+        conditional: bool = False,
         crud: bool = False,
     ) -> Operation:
         if effect not in _EFFECTS.get(target, Effect):
@@ -134,6 +137,7 @@ class Operation(int):
         row.arguments, row.draw, row.parameters = arguments, draw, parameters
         row.least_size, row.set_size, row.set_key = least_size, min(set_size, MAX_SET), set_key
         row.alias, row.logged, row.crud = alias, logged, crud
+        row.conditional = conditional
         return row
 
     def __repr__(self) -> str:
@@ -142,7 +146,7 @@ class Operation(int):
     @property
     def changes_content(self) -> bool:
         """Whether an attempt without a response leaves an object's content unknown."""
-        return self.effect in (Effect.CREATES, Effect.REPLACES, Effect.REMOVES)
+        return self.effect not in (Effect.NONE, Effect.TOUCHES)
 
     @property
     def moves_content(self) -> bool:
@@ -345,6 +349,18 @@ PUT_TAGS = register(Operation(
 ))
 #: Timing.items: the tags.
 GET_TAGS = register(Operation(15, "GET_TAGS", Effect.NONE))
+#: An upload of a new object with If-None-Match: of its rivals one is first.
+CREATE_IF_ABSENT = register(Operation(
+    16, "CREATE_IF_ABSENT", Effect.CONTESTS, body=Body.SENT, not_found=NotFound.ERROR,
+    conditional=True,
+    parameters=(Parameter(
+        "rivals", 2, 1, 1000, meaning="Operations that create the same object, of which one wins.",
+    ),),
+))
+#: HEAD, and an upload with If-Match of the ETag that it states.
+UPDATE_IF_MATCH = register(Operation(
+    17, "UPDATE_IF_MATCH", Effect.REPLACES, body=Body.SENT, conditional=True,
+))
 # fmt: on
 
 #: The rows with ``crud``, in the order of a crud_profile.

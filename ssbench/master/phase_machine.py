@@ -445,7 +445,7 @@ class PhaseMachine:
         counts, workers = self.dispatcher.counts, self._workers
         progress = self._tracker.progress(
             self._elapsed_s(now_ns),
-            counts.done + counts.failed,
+            counts.completed,
             counts.failed,
             workers.load_workers,
             workers.assigned_users,
@@ -468,7 +468,7 @@ class PhaseMachine:
         if self.state is not PhaseState.SENDING or self._end_marked:
             return self._missed
         due = self.schedule.due_between(self._started_ns, now_ns)
-        done = counts.done + counts.failed + counts.lost
+        done = counts.completed + counts.lost
         if workload.total is not None:
             due = min(due, workload.total)
         self._missed = self._backlog.grows(self._elapsed_s(now_ns), due, done)

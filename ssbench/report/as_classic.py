@@ -242,6 +242,8 @@ def _counts(row: Row, most: int | None, *, throughput: bool) -> Iterator[str]:
     yield from (f"{_INDENT}{line}" for line in ([count, rates] if most else [f"{count}  {rates}"]))
     if row.get("items") or row.get("pages"):
         yield f"{_INDENT}{items_text(row)}"
+    if row.get("lost_races"):
+        yield f"{_INDENT}{races_text(row)}"
 
 
 def count_text(row: Row) -> str:
@@ -252,6 +254,11 @@ def count_text(row: Row) -> str:
         f"Count: {row['count']:5} ({row['errors']:5} error; {row['retries']:5} retries: "
         f"{retried_text})"
     )
+
+
+def races_text(row: Row) -> str:
+    """Conditional writes that were refused."""
+    return f"Lost races: {row['lost_races']} ({row['lost_race_percent']:.2f}%), which are no errors"
 
 
 def items_text(row: Row) -> str:
@@ -372,6 +379,8 @@ def _classic_figures(report: Report, row: Row, _most: int | None) -> Iterator[st
             yield f"{_latency_line(title, found, percent, label)}{worst}"
     if row.get("items") or row.get("pages"):
         yield f"       {items_text(row)}"
+    if row.get("lost_races"):
+        yield f"       {races_text(row)}"
     if report.legacy:
         return
     service, response = row["last_byte_latency"], row["response_time"]

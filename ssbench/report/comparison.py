@@ -297,10 +297,18 @@ def _figures(found: Comparison, section: ComparedOperation) -> list[Fact]:
     rows = [_figure(row, disturbed, totals) for row in section.rows]
     figures = Table.of("figures", rows, by="figure")
     operations = [sum(tally.operations for tally in group) for group in totals]
-    errors = [sum(tally.errors for tally in group) for group in totals]
+    errors, races = (
+        [sum(getattr(tally, name) for tally in group) for group in totals]
+        for name in ("errors", "lost_races")
+    )
     return [
         fact("operations", operations, COUNT, "failed or not"),
         fact("errors", errors, COUNT, "failures"),
+        *(
+            [fact("lost_races", races, COUNT, "conditional writes that came too late")]
+            if any(races)
+            else []
+        ),
         fact("figures", figures, WORD, "what is compared"),
     ]
 

@@ -250,6 +250,12 @@ def _counts(counts: Counts) -> list[Fact]:
              csv="seconds"),
         fact("span_requests_per_s", span_rate, RATE, "successes per second of that span", "json"),
     ]  # fmt: skip
+    if counts.has_races:
+        share = 100 * counts.lost_races / counts.operations if counts.operations else None
+        facts += [
+            fact("lost_races", counts.lost_races, COUNT, "conditional writes that came too late"),
+            fact("lost_race_percent", share, PERCENT, "of all operations", DATA),
+        ]
     if counts.has_items:
         rate = counts.throughput.items_per_s
         facts += [

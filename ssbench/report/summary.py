@@ -94,7 +94,7 @@ def of_run(sections: Mapping[str, Section], steady: bool | None, stats_file: str
         fact("latency", name, WORD, "which latency the next three are of", "json"),
         *_in_seconds(p50, p99, worst),
         fact("steady", steady, WORD, "whether the rate was; null: unknown", "json"),
-        fact("operations", total["count"] + total["errors"], COUNT, "failed or not", "json"),
+        fact("operations", _completed(total), COUNT, "failed or not", "json"),
         fact("errors", total["errors"], COUNT, "failures", "json"),
         fact("load_generator", generator["verdict"], WORD, "whether it was the limit", "json"),
         fact("users", run["users"], COUNT, "users asked for", "json"),
@@ -219,12 +219,11 @@ def _failures(run: Row, total: Row, errors: Sequence[Row], is_cut_off: bool = Fa
     for row in errors:
         status = f" {row['status']}" if row["status"] and row["kind"] == "status" else ""
         counts[f"{row['kind']}{status}"] += row["count"]
-    text = _failed(total["errors"], total["count"] + total["errors"])
-    others = [
-        f"{run[key]:,} {words}"
-        for key, words in (("lost", "lost"), ("late", "never started"))
-        if run[key]
-    ]
+    text = _failed(total["errors"], _completed(total))
+    figures = [(run["lost"], "lost"), (run["late"], "never started")]
+    if races := total.get("lost_races"):
+        figures.append((races, "lost a race" if races == 1 else "lost races"))
+    others = [f"{count:,} {words}" for count, words in figures if count]
     if is_cut_off:
         others.append("the file lacks the rest")
     rest = f"; {', '.join(others)}" if others else ""
@@ -232,6 +231,11 @@ def _failures(run: Row, total: Row, errors: Sequence[Row], is_cut_off: bool = Fa
         causes = [f"{count:,} {printable(cause)}" for cause, count in counts.most_common()]
         text = f"{text}: {_listed(causes, _TEXT_WIDTH - len(text) - len(rest) - 2, 'cause')}"
     return text + rest
+
+
+def _completed(total: Row) -> int:
+    races: int = total.get("lost_races", 0)
+    return races + int(total["count"]) + int(total["errors"])
 
 
 def _failed(errors: int, operations: int) -> str:

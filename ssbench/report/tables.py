@@ -237,9 +237,13 @@ def _figures(title: str, named: Sequence[tuple[str, Row]]) -> Table:
         percentiles = {percent_label(each): value for each, value in found.percentiles.items()}
         latencies = {"mean": found.mean, **percentiles}
         rows.append({**row, "name": name, **latencies})
+    races = (
+        [("lost_races", COUNT, "Lost races")] if any("lost_races" in row for row in rows) else []
+    )
     return _table(
         f"{title} (latencies: {kind} time)", rows, ("name", WORD, "Name"),
-        ("count", COUNT, "Count"), ("errors", COUNT, "Errors"), ("retries", COUNT, "Retries"),
+        ("count", COUNT, "Count"), ("errors", COUNT, "Errors"), *races,
+        ("retries", COUNT, "Retries"),
         ("requests_per_s", RATE, "Rate"), ("moved_bytes_per_s", THROUGHPUT, "Data"),
         *((label, LATENCY, label) for label in latencies),
     )  # fmt: skip
@@ -325,7 +329,9 @@ def compared_tables(report: Report) -> Iterator[Table]:
             if len(others) > 1:
                 first, second = (names[at].replace("Run", "run") for at in (0, other - 1))
                 title = f"{title}: {second} against {first}"
-            rows = [*_changes(part, other - 1), _compared_errors(part, other - 1)]
+            rows = [*_changes(part, other - 1), _compared(part, "errors", "Errors", other - 1)]
+            if part.get("lost_races"):
+                rows.append(_compared(part, "lost_races", "Lost races", other - 1))
             yield Table(part["operation"], columns, rows, title)
 
 
@@ -347,10 +353,10 @@ def _changes(part: Row, other: int) -> Iterator[Row]:
         yield {**cells, "change": ratio, "interval": _between(low, high)}
 
 
-def _compared_errors(part: Row, other: int) -> Row:
-    first, second = (f"{part['errors'][at]} of {part['operations'][at]}" for at in (0, other))
+def _compared(part: Row, key: str, title: str, other: int) -> Row:
+    first, second = (f"{part[key][at]} of {part['operations'][at]}" for at in (0, other))
     blank = dict.fromkeys(("first_interval", "other_interval", "change", "interval", "verdict"), "")
-    return {"figure": "Errors", "first": first, "other": second, **blank}
+    return {"figure": title, "first": first, "other": second, **blank}
 
 
 def _between(low: str, high: str) -> str:

@@ -51,6 +51,8 @@ METHODS: Mapping[int, str] = {
     operations.REMOVE: "_remove",
     operations.PUT_TAGS: "_put_tags",
     operations.GET_TAGS: "_get_tags",
+    operations.CREATE_IF_ABSENT: "_create_if_absent",
+    operations.UPDATE_IF_MATCH: "_update_if_match",
 }
 
 

@@ -26,6 +26,7 @@ from ssbench.core.operations import (
     BULK_DELETE,
     COPY,
     CREATE,
+    CREATE_IF_ABSENT,
     DELETE,
     ENSURE,
     GET_TAGS,
@@ -40,6 +41,7 @@ from ssbench.core.operations import (
     READ,
     REMOVE,
     UPDATE,
+    UPDATE_IF_MATCH,
     Operation,
 )
 from ssbench.core.scenario.values import crud_profile
@@ -62,6 +64,7 @@ SIZES = (
 )
 
 TAGS = PUT_TAGS, GET_TAGS
+CONDITIONAL = CREATE_IF_ABSENT, UPDATE_IF_MATCH
 
 CONTAINERS = [f"contract_{index:06d}" for index in range(3)]
 
@@ -83,6 +86,7 @@ class Subject(NamedTuple):
     lists_missing: bool = False  #: a container that doesn't exist is listed as an empty one
     lacks: Collection[Operation] = ()  #: operations that it doesn't support
     refused: Collection[Operation] = ()  #: operations that this server doesn't support
+    ignores: Collection[Operation] = ()  #: conditional ones whose condition this server ignores
     states_limits: bool = True
     has_folders: bool = False  #: names with slashes are in folders, and listings have no pages
     knows_content: bool = True  #: tells initial objects from others of their size
@@ -99,7 +103,7 @@ def on_memory() -> Iterator[Subject]:
     store = MemoryStore(bulk_delete_max=1000, tokens={"tk"})
     yield Subject(
         lambda **changes: MemoryStorage(store, settings(**{"token": "tk", **changes})),
-        lacks=[LIST, LIST_ALL, LIST_RANDOM, COPY, RANGE_READ, BULK_DELETE, *TAGS],
+        lacks=[LIST, LIST_ALL, LIST_RANDOM, COPY, RANGE_READ, BULK_DELETE, *TAGS, *CONDITIONAL],
         knows_content=False,
     )
 
@@ -107,7 +111,11 @@ def on_memory() -> Iterator[Subject]:
 def on_fake_swift() -> Iterator[Subject]:
     with FakeSwift() as swift:
         given = {"token": "tk", "urls": (swift.url,)}
-        yield Subject(lambda **changes: WholeDriver(settings(**{**given, **changes})), lacks=TAGS)
+        yield Subject(
+            lambda **changes: WholeDriver(settings(**{**given, **changes})),
+            lacks=[*TAGS, UPDATE_IF_MATCH],
+            ignores=[CREATE_IF_ABSENT],
+        )
 
 
 def on_real_swift(swift: EmbeddedSwift) -> Iterator[Subject]:
@@ -116,7 +124,7 @@ def on_real_swift(swift: EmbeddedSwift) -> Iterator[Subject]:
         lambda **changes: WholeDriver(settings(**{**given, **changes})),
         part=60,
         kinds=("slo", "dlo"),
-        lacks=TAGS,
+        lacks=[*TAGS, UPDATE_IF_MATCH],
     )
 
 
@@ -155,7 +163,7 @@ def on_files(place: str | None) -> Iterator[Subject]:
             policies=(),
             rejection=0,
             longest_name=255,
-            lacks=TAGS,
+            lacks=[*TAGS, *CONDITIONAL],
         )
 
 
@@ -175,8 +183,8 @@ def on_webdav(server: DavServer, **facts: Any) -> Iterator[Subject]:
             return WholeDriver(settings(**{**given, **changes}))
 
         yield Subject(
-            open_driver, policies=(), lacks=[BULK_DELETE, *TAGS], states_limits=False,
-            has_folders=True, **facts,
+            open_driver, policies=(), lacks=[BULK_DELETE, *TAGS, UPDATE_IF_MATCH],
+            states_limits=False, has_folders=True, **facts,
         )  # fmt: skip
 
 
@@ -189,7 +197,7 @@ def on_outside_driver() -> Iterator[Subject]:
         given = {"store": access.settings, "token": access.credentials.payload["token"]}
         yield Subject(
             lambda **changes: WholeDriver(settings(driver=DRIVER, **{**given, **changes})),
-            lacks=[LIST, LIST_ALL, LIST_RANDOM, COPY, RANGE_READ, BULK_DELETE, *TAGS],
+            lacks=[LIST, LIST_ALL, LIST_RANDOM, COPY, RANGE_READ, BULK_DELETE, *TAGS, *CONDITIONAL],
             knows_content=False,
         )
 
@@ -223,7 +231,7 @@ def swift() -> Iterator[SwiftS3]:
 
 
 def on_swift_s3(server: SwiftS3, **own: str) -> Iterator[Subject]:
-    yield from on_s3(nullcontext(server), part=60, refused=TAGS, **own)
+    yield from on_s3(nullcontext(server), part=60, refused=[*TAGS, UPDATE_IF_MATCH], **own)
 
 
 #: Name -> what opens it, with the shared Swift.
@@ -245,10 +253,19 @@ DRIVERS = [
         lambda: on_s3(VersityGW(), s3_bucket="contract", s3_payload="unsigned"),
         "s3-prefixes-on-versitygw", "versitygw",
     ),
-    real(lambda: on_s3(RcloneS3(), refused=TAGS), "s3-buckets-on-rclone", "rclone"),
-    real(lambda: on_webdav(Rclone("basic")), "webdav-on-rclone", "rclone"),
+    real(
+        lambda: on_s3(RcloneS3(), refused=TAGS),
+        "s3-buckets-on-rclone", "rclone",
+    ),
+    real(
+        lambda: on_webdav(Rclone("basic"), ignores=[CREATE_IF_ABSENT]),
+        "webdav-on-rclone", "rclone",
+    ),
     real(lambda: on_webdav(Apache("digest")), "webdav-on-apache", "apache2"),
-    real(lambda: on_webdav(Nginx("basic"), refused=[POST]), "webdav-on-nginx", "nginx-dav-ext"),
+    real(
+        lambda: on_webdav(Nginx("basic"), refused=[POST], ignores=[CREATE_IF_ABSENT]),
+        "webdav-on-nginx", "nginx-dav-ext",
+    ),
     real(lambda: on_webdav(WsgiDav("digest")), "webdav-on-wsgidav"),
 ]  # fmt: skip
 
@@ -660,6 +677,49 @@ def test_tags_are_set_and_read(subject: Subject, storage: Any) -> None:
         assert checking.actions[GET_TAGS](job(GET_TAGS), 0).items == 0
         assert refused(storage, GET_TAGS, number=9).status == 404
     checking.close()
+
+
+@pytest.mark.parametrize("verify", [False, True])
+def test_one_of_several_creations_wins(subject: Subject, storage: Any, verify: bool) -> None:
+    if CREATE_IF_ABSENT in {*subject.lacks, *subject.refused}:
+        return
+    driver = subject.open(verify=verify)
+    create = driver.actions[CREATE_IF_ABSENT]
+    if CREATE_IF_ABSENT in subject.ignores:
+        with pytest.raises(StorageError, match="ignores If-None-Match"):
+            create(job(CREATE_IF_ABSENT), 0)
+        driver.close()
+        return
+    assert create(job(CREATE_IF_ABSENT), 0).bytes_moved == 150
+    if subject.stateful:
+        with pytest.raises(StorageError) as caught:
+            create(job(CREATE_IF_ABSENT, size=160), 0)
+        assert caught.value.kind is ErrorKind.LOST_RACE
+        assert driver.actions[READ](job(READ), 0).bytes_moved == 150
+        storage.actions[DELETE](job(DELETE), 0)
+    assert create(job(CREATE_IF_ABSENT, size=160), 0).bytes_moved == 160
+    driver.close()
+
+
+@pytest.mark.parametrize("verify", [False, True])
+def test_an_update_if_match_loses_against_another(
+    subject: Subject, storage: Any, verify: bool
+) -> None:
+    if UPDATE_IF_MATCH in {*subject.lacks, *subject.refused}:
+        return
+    driver = subject.open(verify=verify)
+    update = driver.actions[UPDATE_IF_MATCH]
+    storage.actions[CREATE](job(CREATE), 0)
+    asked = job(UPDATE_IF_MATCH)
+    for version in range(3):
+        timing = update(asked._replace(version=version, size=150 + version), 0)
+        assert timing.bytes_moved == 150 + version
+    if subject.stateful:
+        assert driver.actions[READ](job(READ)._replace(version=2, size=152), 0).bytes_moved == 152
+        with pytest.raises(StorageError) as caught:
+            update(job(UPDATE_IF_MATCH, 9), 0)
+        assert caught.value.status == 404
+    driver.close()
 
 
 def test_bulk_delete_is_an_operation(subject: Subject, storage: Any) -> None:

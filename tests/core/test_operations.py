@@ -81,7 +81,8 @@ def test_rows_are_consistent(row: Operation) -> None:
     # What creates or replaces sends content, unless the store copies it; what only reads can't be
     # undecided.
     assert row.changes_content == (row.effect not in (Effect.NONE, Effect.TOUCHES))
-    writes = row.effect in (Effect.CREATES, Effect.REPLACES) and row.target is not Target.PAIR
+    changing = (Effect.CREATES, Effect.CONTESTS, Effect.REPLACES)
+    writes = row.effect in changing and row.target is not Target.PAIR
     assert writes == (row.body is Body.SENT)
     assert {row.set_key} <= {"", *(each.key for each in row.parameters)}
     if row.draw:

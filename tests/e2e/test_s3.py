@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ssbench.core.errors import ExitStatus, StatFileError
+from ssbench.core.operations import CREATE_IF_ABSENT, GET_TAGS, UPDATE_IF_MATCH
 from tests.commands.test_converted import WORKLOAD
 from tests.e2e.commands import (
     Commands,
@@ -69,6 +70,32 @@ def scenario(commands: Commands, base: str, **keys: object) -> Path:
     path = commands.scenario(**given)
     path.write_text(path.read_text().replace('"crud_profile": [1, 1, 1, 1], ', ""))
     return path
+
+
+@pytest.mark.program("versitygw")
+def test_tags_and_conditional_writes_of_a_run(commands: Commands, versitygw: S3Server) -> None:
+    """Three objects and eight users: some updates come too late, and of three rivals two."""
+    tags = {"put_tags": 2, "get_tags": 2}
+    races = {"create_if_absent": 3, "update_if_match": 4, "delete": 0.5, "bulk_delete": 0.1}
+    path = scenario(
+        commands, "races", operations={"read": 1, **tags, **races}, operation_count=300,
+        user_count=8, initial_files={"tiny": 3}, rivals=3,
+    )  # fmt: skip
+    given = {"environment": versitygw.environment}
+    words = ["-f", path, *versitygw.options, "--threshold", "errors < 1"]
+    ended = commands.run(*words, workers=2, **given).fine()
+    total = ended.stats.total()
+    assert total.errors == 0
+    assert total.count + total.lost_races == 300
+    created, updated = (ended.stats.total(row) for row in (CREATE_IF_ABSENT, UPDATE_IF_MATCH))
+    assert created.lost_races >= created.count > 0
+    assert updated.count > 0
+    assert ended.stats.total(GET_TAGS).items > 0
+    assert f"; {total.lost_races} lost races" in ended.out
+    verified = commands.run(*words[:-2], "--verify", workers=2, **given).fine()
+    assert verified.counted()[1] == 0
+    commands.master("cleanup-containers", "-b", "races", *versitygw.options, **given).wait().fine()
+    assert not [name for name in versitygw.contents() if name.startswith("races")]
 
 
 def done(started: Started, operation: str) -> int:

@@ -24,7 +24,10 @@ OPERATIONS = {
 #: What not every server can do: nginx has no PROPPATCH, and wsgidav answers 500 to a PROPFIND while
 #: an object of the folder is deleted.
 LISTINGS = {"list": 1, "list_all": 1, "list_random": 1}
-MORE = {Apache: {**LISTINGS, "post": 1}, Nginx: LISTINGS, WsgiDav: {"post": 1}}
+MORE = {
+    Apache: {**LISTINGS, "post": 1, "create_if_absent": 1}, Nginx: LISTINGS,
+    WsgiDav: {"post": 1, "create_if_absent": 1},
+}  # fmt: skip
 SIZES = [{"name": "tiny", "size_min": 1000, "size_max": 1000}]
 apache = pytest.mark.program("apache2")
 nginx = pytest.mark.program("nginx-dav-ext")
@@ -61,7 +64,8 @@ def test_a_run_on_each_server_is_verified_cleaned_and_shows_no_secret(
 ) -> None:
     with server:
         operations = {**OPERATIONS, **MORE[type(server)]}
-        path = scenario(commands, operations=operations, operation_count=90)
+        alone = {"rivals": 1} if "create_if_absent" in operations else {}
+        path = scenario(commands, operations=operations, operation_count=90, **alone)
         given = {"environment": server.environment}
         words = ["-f", path, "--verify", *server.options]
         started = commands.start_run("-v", *words, **given, program=True)

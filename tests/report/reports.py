@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
-from ssbench.core.model import Phase
-from ssbench.core.operations import DELETE, ENSURE, READ, REMOVE
+from ssbench.core.model import ErrorKind, Phase
+from ssbench.core.operations import DELETE, ENSURE, READ, REMOVE, UPDATE_IF_MATCH
 from ssbench.core.records import (
     MASTER,
     ClockRecord,
@@ -135,6 +135,22 @@ def around() -> RunStats:
     )
 
 
+def with_races() -> Report:
+    """Six conditional writes, of which two lost a race and one failed."""
+    lost = {"error": ErrorKind.LOST_RACE, "status": 412, "retries": 0, "detail": "412"}
+    rows = [
+        *(runs.result(number, UPDATE_IF_MATCH) for number in range(3)),
+        *(runs.failure(number, UPDATE_IF_MATCH, **lost) for number in (3, 4)),
+        runs.failure(5, UPDATE_IF_MATCH),
+    ]
+    scenario = {**runs.SCENARIO, "operation_count": None, "run_seconds": 2}
+    return of_records([
+        runs.header(scenario=scenario), PhaseRecord(Phase.RUN, runs.STARTED_AT, 4),
+        MarkRecord(0, "stage", 0, 4), runs.batch(rows), MarkRecord(2 * runs.SECOND, "end", 0, 4),
+        runs.footer(sent=len(rows)),
+    ])  # fmt: skip
+
+
 def with_items() -> Report:
     """8 successes in 2 s, of which the first four have 1000 items each; and a failure with 7."""
     rows = [
@@ -220,6 +236,7 @@ REPORTS: dict[str, Callable[[], Report]] = {
     "small/comparison": cache(small_comparison),
     "small/parts": cache(parts),
     "small/items": cache(with_items),
+    "small/races": cache(with_races),
     "small/profiled": cache(profiled),
     **{name: cache(lambda name=name: run(name)) for name in FILES},
     "series": cache(series),

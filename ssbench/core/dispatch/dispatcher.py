@@ -84,11 +84,12 @@ class Batch(Struct):
 
 
 class JobCounts(Struct):
-    """Jobs by outcome. sent = done + failed + lost + withdrawn + in flight."""
+    """Jobs by outcome. sent = done + failed + lost_races + lost + withdrawn + in flight."""
 
     sent: int = 0
     done: int = 0
     failed: int = 0
+    lost_races: int = 0  #: conditional writes for which another client was first
     lost: int = 0
     withdrawn: int = 0
     #: Jobs sent again, or withdrawn, that a silent or lost worker may have started: its ack did not
@@ -97,6 +98,11 @@ class JobCounts(Struct):
     corrupt: int = 0  #: failed jobs with wrong content
     #: Messages of results for jobs that their sender did not hold, and malformed ones.
     rejected: int = 0
+
+    @property
+    def completed(self) -> int:
+        """Those with a result."""
+        return self.done + self.failed + self.lost_races
 
 
 class ThroughputMeter:
@@ -434,7 +440,9 @@ class Dispatcher(Struct):
         now_s = now_ns / SECOND_NS
         done = [job for job, error in zip(jobs, errors, strict=True) if not error]
         self.counts.done += len(done)
-        self.counts.failed += len(jobs) - len(done)
+        races = errors.count(ErrorKind.LOST_RACE)
+        self.counts.lost_races += races
+        self.counts.failed += len(jobs) - len(done) - races
         self.counts.corrupt += errors.count(ErrorKind.CORRUPT)
         if done:
             self.last_success_ns = now_ns
@@ -442,7 +450,8 @@ class Dispatcher(Struct):
         for job, error, status, unknown, each in zip(
             jobs, errors, statuses, unknowns, several, strict=True
         ):
-            self.failures_in_a_row = self.failures_in_a_row + 1 if error else 0
+            is_failure = error not in (ErrorKind.NONE, ErrorKind.LOST_RACE)
+            self.failures_in_a_row = self.failures_in_a_row + 1 if is_failure else 0
             self.most_failures_in_a_row = max(self.most_failures_in_a_row, self.failures_in_a_row)
             if error:
                 self.workload.failed(job, Failure(status, bool(unknown), each), now_s)
@@ -574,7 +583,8 @@ def _first_detail(packed: Any, errors: Sequence[int]) -> str:
         texts = unpack_details(packed, len(errors))
     except MessageError:
         return ""
-    return next((text for text, error in zip(texts, errors, strict=True) if error and text), "")
+    kept = zip(texts, errors, strict=True)
+    return next((t for t, error in kept if t and error not in (0, ErrorKind.LOST_RACE)), "")
 
 
 def batch_limit(max_batch: int, users: int, workers: int) -> int:

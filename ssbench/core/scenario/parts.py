@@ -422,6 +422,12 @@ def check_large_object(
         if any(re.fullmatch(re.escape(other) + _LIKE_A_SEGMENT, name) for other in names):
             wrong = f"objects of {preview(name)} would be named like segments of another size's"
             faults.add(f"sizes[{at}].name", wrong, "another name")
+    for at, each in enumerate(sizes):
+        if large and large.count(each.size_max):
+            for row in (row_of(number) for number, _share in each.profile):
+                if row.conditional:
+                    wrong = f"{row.name} can't make objects in parts"
+                    faults.add(f"sizes[{at}]", wrong, "smaller objects, or no large_object")
 
 
 def check_checksum(found: Mapping[str, Any], faults: ValidationErrors) -> None:

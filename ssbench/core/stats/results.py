@@ -32,7 +32,7 @@ from ssbench.core.columns import (
     unpack_ids,
 )
 from ssbench.core.errors import MessageError
-from ssbench.core.model import NONE_NS
+from ssbench.core.model import NONE_NS, ErrorKind
 from ssbench.core.records import ResultBatch
 from ssbench.core.stats.budget import OTHERS
 
@@ -500,7 +500,7 @@ class PhaseResults:
         :param fits: whether a stage, operation and size class have a group of their own; those
             that do not are in one of OTHERS.
         """
-        columns = [self.column("operation"), self.column("size_class"), self.column("error") != 0]
+        columns = [self.column("operation"), self.column("size_class"), self._outcomes]
         if stages is not None:
             columns.append(stages)
         kinds = _numbered(columns)
@@ -509,29 +509,38 @@ class PhaseResults:
             return
         order = np.argsort(kinds, kind="stable")
         sorted_kinds = kinds[order]
-        others: defaultdict[tuple[int, bool], list[npt.NDArray[np.int64]]] = defaultdict(list)
+        others: defaultdict[tuple[int, int], list[npt.NDArray[np.int64]]] = defaultdict(list)
         for rows in np.split(order, np.flatnonzero(np.diff(sorted_kinds)) + 1):
             group = ResultGroup(self, rows, 0 if stages is None else int(stages[rows[0]]))
             if fits((group.stage, group.operation, group.size_class)):
                 yield group
             else:
-                others[group.stage, group.failed].append(rows)
-        for (stage, _failed), parts in others.items():
+                others[group.stage, group.failed + group.lost_race].append(rows)
+        for (stage, _outcome), parts in others.items():
             group = ResultGroup(self, np.concatenate(parts), stage)
             group.operation = group.size_class = OTHERS
             yield group
 
     def outcomes(self, stages: npt.NDArray[np.int64] | None) -> Iterator[ResultGroup]:
-        """The rows by whether they failed and whether they count, of any operation.
+        """The rows by outcome and whether they count, of any operation.
 
         :param stages: of each row, below 0 for those that do not count; None: all count.
         """
-        failed = self.column("error") != 0
+        outcomes = self._outcomes
         counts = np.ones(len(self), bool) if stages is None else stages >= 0
-        for chosen in (counts & failed, counts & ~failed, ~counts & failed, ~counts & ~failed):
-            if chosen.any():
-                rows = np.flatnonzero(chosen)
-                yield ResultGroup(self, rows, 0 if stages is None else int(stages[rows[0]]))
+        for outcome in np.unique(outcomes):
+            for chosen in (counts & (outcomes == outcome), ~counts & (outcomes == outcome)):
+                if chosen.any():
+                    rows = np.flatnonzero(chosen)
+                    yield ResultGroup(self, rows, 0 if stages is None else int(stages[rows[0]]))
+
+    @cached_property
+    def _outcomes(self) -> Ints:
+        """0 for a success, 1 for an error, 2 for a lost race."""
+        errors = self.column("error")
+        found: Ints = (errors != 0).astype(np.int8)
+        found[errors == ErrorKind.LOST_RACE] = 2
+        return found
 
 
 @lru_cache(maxsize=64)
@@ -617,7 +626,7 @@ def _numbered(columns: Sequence[Ints]) -> npt.NDArray[Any] | None:
 
 
 class ResultGroup:
-    """The rows of one stage, operation and size class that are all failures or all successes."""
+    """The rows of one stage, operation and size class that have one outcome."""
 
     def __init__(
         self, results: PhaseResults, rows: npt.NDArray[np.int64] | None, stage: int
@@ -629,7 +638,8 @@ class ResultGroup:
         first = 0 if rows is None else int(rows[0])
         self.operation = int(results.column("operation")[first])
         self.size_class = int(results.column("size_class")[first])
-        self.failed = bool(results.column("error")[first])
+        self.failed = bool(results.column("error")[first])  #: also if they are lost races
+        self.lost_race = bool(results.column("error")[first] == ErrorKind.LOST_RACE)
 
     def __len__(self) -> int:
         return len(self._results) if self._rows is None else len(self._rows)

@@ -258,6 +258,7 @@ class RunStats:
         total.has_bytes = self._knows_bytes(operation)
         whole = self._tallies.total()
         total.has_items, total.has_pages = whole.items > 0, whole.pages > 0
+        total.has_races = whole.lost_races > 0
         self._set_times(total, stage)
         return total
 
@@ -510,7 +511,7 @@ class RunStats:
             return
         for group in results.groups():
             self._count(self._phases[phase], group, origin_ns)
-            if group.failed:
+            if group.failed and not group.lost_race:
                 self._phase_errors[phase].add(group, origin_ns)
 
     def _chosen_of(self, results: PhaseResults) -> PhaseResults | None:
@@ -575,10 +576,10 @@ class RunStats:
             self._count(tally, group, origin_ns)
             if results.has_due_times:
                 self._add_due(group)
-            if group.failed:
-                self.errors.add(group, origin_ns)
-            else:
+            if not group.failed:
                 tally.add_latencies(group)
+            elif not group.lost_race:
+                self.errors.add(group, origin_ns)
         for group in results.outcomes(stages):
             self.breakdown.add(group, self.run.run_id, self._windows.shares, origin_ns)
         if self._last_start:

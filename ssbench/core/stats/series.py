@@ -133,6 +133,7 @@ class _Cell(Struct):
     started: int = 0
     count: int = 0
     errors: int = 0
+    lost_races: int = 0
     bytes_moved: int = 0
 
 
@@ -208,7 +209,10 @@ class TimeSeries:
             lane.cells[second].started += count
         if group.failed:
             for second, count in _counted(ends):
-                lane.cells[second].errors += count
+                if group.lost_race:
+                    lane.cells[second].lost_races += count
+                else:
+                    lane.cells[second].errors += count
             return
         moved, *latencies = columns[2:]
         for second, count, size in _counted_with(ends, moved):
@@ -251,7 +255,7 @@ class TimeSeries:
             ]
             of_lanes = [astuple(lane.cells[own]) for lane, own in cells]
             sums = _Cell(*map(sum, zip(*of_lanes, strict=True)))
-            in_flight += sums.started - sums.count - sums.errors
+            in_flight += sums.started - sums.count - sums.errors - sums.lost_races
             yield Second(
                 second,
                 sums.count,

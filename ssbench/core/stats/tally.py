@@ -24,8 +24,8 @@ from ssbench.core.stats.series import MAX_SECONDS
 COUNTERS = ("retries", "not_found_retries", "rate_limited", "reconnects", "renewals")
 #: Attributes of Counts that add up.
 _SUMS = (
-    "count", "errors", "bytes_moved", "failed_bytes", "items", "shares", "byte_shares",
-    "item_shares", "pages", "page_shares", *COUNTERS,
+    "count", "errors", "lost_races", "bytes_moved", "failed_bytes", "items", "shares",
+    "byte_shares", "item_shares", "pages", "page_shares", *COUNTERS,
 )  # fmt: skip
 #: Columns of durations that get a histogram.
 LATENCIES = ("headers", "first_byte", "last_byte")
@@ -119,6 +119,7 @@ class Counts(Struct):
 
     count: int = 0  #: successes
     errors: int = 0
+    lost_races: int = 0  #: conditional writes for which another client was first: no errors
     retries: int = 0
     not_found_retries: int = 0
     rate_limited: int = 0
@@ -131,6 +132,7 @@ class Counts(Struct):
     pages: int = 0  #: of the whole listings among the successes
     has_items: bool = False  #: True if any operation of the run has items
     has_pages: bool = False  #: the same of pages
+    has_races: bool = False  #: the same of lost races
     first_start_ns: int | None = None
     last_end_ns: int | None = None
     left_out_ns: int = 0  #: excluded time in between: warm-ups of later stages
@@ -152,7 +154,10 @@ class Counts(Struct):
         :param timed: False: leave the time spanned as it is.
         """
         if group.failed:
-            self.errors += len(group)
+            if group.lost_race:
+                self.lost_races += len(group)
+            else:
+                self.errors += len(group)
             self.failed_bytes += group.bytes_moved
         else:
             self.count += len(group)
@@ -193,7 +198,7 @@ class Counts(Struct):
     @property
     def operations(self) -> int:
         """Completed operations, including failed ones."""
-        return self.count + self.errors
+        return self.count + self.errors + self.lost_races
 
     @property
     def seconds(self) -> float | None:
@@ -490,7 +495,7 @@ class Breakdown:
                     (run_id, int(numbers[rows[0]])), SourceTally()
                 )
                 _count(tally, group.part(rows), shares, origin_ns)
-        if group.failed and group.stage != LEFT_OUT:
+        if group.failed and not group.lost_race and group.stage != LEFT_OUT:
             seconds = group.ends_ns // SECOND_NS
             possible = (seconds >= 0) & (seconds < min(MAX_SECONDS, self._budget.seconds))
             columns = (group.column("error"), possible_statuses(group), seconds)

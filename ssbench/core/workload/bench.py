@@ -28,7 +28,7 @@ from ssbench.core.retry import leaves_unknown
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import plural, printable
 from ssbench.core.workload.pacing import MODELS, DueTimes, StageSchedule, due_times
-from ssbench.core.workload.population import PICKS, ObjectPool, Population, lifetime_s
+from ssbench.core.workload.population import PICKS, Contest, ObjectPool, Population, lifetime_s
 from ssbench.core.workload.workload import NOT_FOUND, CleanupWorkload, Workload
 
 #: After this many skips ``take`` returns what it has, so that the master's loop is not held up.
@@ -64,8 +64,8 @@ def why_not_held(scenario: Scenario) -> str:
         share = size.initial_files / initial
         creates, removes = (
             share * sum(_objects_of(row, scenario) * part for row, part in size.profile
-                        if row_of(row).effect is effect)
-            for effect in (Effect.CREATES, Effect.REMOVES)
+                        if row_of(row).effect in effects)
+            for effects in ({Effect.CREATES, Effect.CONTESTS}, {Effect.REMOVES})
         )  # fmt: skip
         name, objects = f'objects "{printable(size.name)}"', size.initial_files
         held, fewer = _DRAWN_PER_USER * users * removes, removes - creates
@@ -108,12 +108,19 @@ def _operations_of(scenario: Scenario) -> float | None:
     return None
 
 
-def _objects_of(operation: int, scenario: Scenario) -> int:
+def _objects_of(operation: int, scenario: Scenario) -> float:
     """How many objects it creates or removes."""
     row = row_of(operation)
+    if row.effect is Effect.CONTESTS:
+        return 1 / _rivals(row, scenario.parameters)
     if row.target is not Target.OBJECTS:
         return 1
     return int(row.parameter_values(scenario.parameters).get(row.set_key, row.set_size))
+
+
+def _rivals(row: Operation, parameters: Mapping[str, int | str]) -> int:
+    """How many operations of a row create the same object."""
+    return int(row.parameter_values(parameters)["rivals"])
 
 
 def bench_jobs(
@@ -184,6 +191,7 @@ class BenchWorkload(Workload):
         self._on_success: dict[Effect, Callable[[Job], None]] = {
             Effect.NONE: self._release,
             Effect.CREATES: self._created,
+            Effect.CONTESTS: self._won,
             Effect.REPLACES: self._replaced,
             Effect.TOUCHES: self._touched,
             Effect.REMOVES: self._removed,
@@ -191,6 +199,7 @@ class BenchWorkload(Workload):
         self._on_known_failure: dict[Effect, Callable[[Job], None]] = {
             Effect.NONE: self._release,
             Effect.CREATES: self._never_created,
+            Effect.CONTESTS: self._not_won,
             Effect.REPLACES: self._not_written,
             Effect.TOUCHES: self._not_written,
             Effect.REMOVES: self._not_removed,
@@ -345,6 +354,9 @@ class BenchWorkload(Workload):
             pool.written(job.object, False)
             pool.set_unknown(job.object)
             return
+        if effect is Effect.CONTESTS:
+            self._rival_done(job, Contest.UNKNOWN)
+            return
         if effect in (Effect.REPLACES, Effect.REMOVES):
             cancelled = pool.quarantine(job.object)
             if cancelled is not None:
@@ -362,6 +374,17 @@ class BenchWorkload(Workload):
         pool = self._pools[job.size_class]
         pool.written(job.object, True)
         pool.join(job.object)
+
+    def _won(self, job: Job) -> None:
+        self._rival_done(job, Contest.WON)
+
+    def _not_won(self, job: Job) -> None:
+        self._rival_done(job, Contest.OPEN)
+
+    def _rival_done(self, job: Job, outcome: Contest) -> None:
+        pool = self._pools[job.size_class]
+        pool.written(job.object, outcome is Contest.WON)
+        pool.rival_done(job.object, outcome)
 
     def _never_created(self, job: Job) -> None:
         pool = self._pools[job.size_class]
@@ -486,11 +509,13 @@ class TargetPicker:
         self._size_min = size_class.size_min
         self._draw_size = _size_draw(size_class, streams.sizes)
         self._use = self._make_use()
+        self._rivals = 0  #: that still get the contested object
+        self._contested = Job(0, 0, index, 0, 0, 0)
         self.by_operation: dict[int, Draw] = {int(row): self._draw_of(row) for row in rows}
         #: Whether an operation of the profile can be drawn without any object.
         self._always = any(
             row.target is Target.CONTAINER
-            or (row.effect is Effect.CREATES and row.target is not Target.PAIR)
+            or (row.effect in (Effect.CREATES, Effect.CONTESTS) and row.target is not Target.PAIR)
             for row in rows
         )
         #: Whether successes change nothing that is known of the objects.
@@ -500,6 +525,7 @@ class TargetPicker:
         by_effect: dict[Effect, Draw] = {
             Effect.NONE: self._use,
             Effect.CREATES: self._create,
+            Effect.CONTESTS: self._contest,
             Effect.REPLACES: self._replace,
             Effect.TOUCHES: self._touch,
             Effect.REMOVES: self._remove,
@@ -524,7 +550,7 @@ class TargetPicker:
 
     def _create(
         self, operation: int, number: int, now_s: float, _: Given = None, size: Given = None
-    ) -> Drawn:
+    ) -> Job:
         """A new object."""
         if size is None:
             size = self._draw_size()
@@ -533,6 +559,17 @@ class TargetPicker:
         return _new(
             Job, (number, operation, self.index, target, 0, size, NONE_NS, (), (), self.group)
         )
+
+    def _contest(self, operation: int, number: int, now_s: float) -> Drawn:
+        """A new object, or that of the rival before, until each rival has its job."""
+        if not self._rivals:
+            self._contested = self._create(operation, number, now_s)
+            self._rivals = _rivals(row_of(operation), self._parameters)
+            self.pool.contest(self._contested.object, self._rivals)
+        else:
+            self.pool.writing(self._contested.object, now_s)
+        self._rivals -= 1
+        return self._contested._replace(number=number)
 
     def _make_use(self) -> Draw:
         """``_use(operation, number, now_s, target, size)``: an open object, with the version and

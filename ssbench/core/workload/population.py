@@ -25,6 +25,7 @@ from __future__ import annotations
 from array import array
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, MutableSequence, Sequence
+from enum import Enum
 from heapq import heappop, heappush, merge
 from itertools import repeat
 
@@ -45,6 +46,14 @@ def lifetime_s(delete_after_s: int) -> float:
     on it may need to reach the store: half of its lifetime, at most five seconds.
     """
     return delete_after_s - 1 - min(5.0, delete_after_s / 2)
+
+
+class Contest(Enum):
+    """What is known of an object for which several operations compete."""
+
+    OPEN = "open"  #: nobody has created it
+    WON = "won"
+    UNKNOWN = "unknown"  #: somebody may have
 
 
 class Population:
@@ -106,6 +115,8 @@ class ObjectPool:
         #: By group: (object, operation) of removals that waited for the object and can go out now.
         self.ready: defaultdict[int, deque[tuple[int, int]]] = defaultdict(deque)
         self.ages: AgeIndex | None = None  #: if the class's pick needs it
+        #: Contested object -> how many of its rivals have no outcome yet, and what is known.
+        self._contests: dict[int, tuple[int, Contest]] = {}
         self.closing = 0  #: objects with a removal that is held back, ready or in flight
         #: Object -> the operation that is to remove it, and its group.
         self._held: dict[int, tuple[int, int]] = {}
@@ -145,7 +156,7 @@ class ObjectPool:
             self.size(self._next - 1)
         if Effect.REPLACES in effects or (verify and copies):
             self.versions = array("I", bytes(4 * self._next))
-        if removes or Effect.CREATES in effects:
+        if removes or effects & {Effect.CREATES, Effect.CONTESTS}:
             self._as_arrays(positions=removes)
         if removes or self.exclusive:
             self.busy = {}
@@ -199,6 +210,30 @@ class ObjectPool:
             self.ages.append()
         return number
 
+    def contest(self, number: int, rivals: int) -> None:
+        """So many operations are about to create this object, if it is not there."""
+        self._contests[number] = rivals, Contest.OPEN
+
+    def rival_done(self, number: int, outcome: Contest) -> None:
+        """One of them has an outcome. OPEN: it did not create the object.
+
+        The first that succeeds makes it a member. If another one succeeds, it was removed in
+        between, or the store ignores the condition: it is left to the cleanup.
+        """
+        rivals, known = self._contests.pop(number)
+        if outcome is Contest.WON and known is not Contest.WON:
+            self._set_state(number, _PRESENT)
+            self.join(number)
+        elif outcome is Contest.WON:
+            self.set_unknown(number)
+        known = max(known, outcome, key=_BY_KNOWLEDGE.index)
+        if rivals > 1:
+            self._contests[number] = rivals - 1, known
+        elif known is Contest.OPEN:
+            self.set_absent(number)
+        elif known is Contest.UNKNOWN:
+            self.set_unknown(number)
+
     def join(self, number: int) -> None:
         """An object exists and may be drawn."""
         members, positions = self._as_arrays(positions=False)
@@ -241,9 +276,9 @@ class ObjectPool:
         self._held[number] = operation, group
 
     def removed(self, number: int) -> None:
-        """A closed object is gone."""
+        """A closed object is gone, unless an operation that competes for it makes it again."""
         self.closing -= 1
-        self.set_absent(number)
+        self._set_state(number, _UNKNOWN if number in self._contests else _ABSENT)
 
     def reopen(self, number: int, now_s: float) -> None:
         """The removal of a closed object did not happen."""
@@ -334,6 +369,9 @@ class ObjectPool:
             for number in self._expiry.due(now_s):
                 if self.leave(number):
                     self.set_absent(number)
+
+
+_BY_KNOWLEDGE = (Contest.OPEN, Contest.UNKNOWN, Contest.WON)
 
 
 class _Expiry:

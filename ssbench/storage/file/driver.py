@@ -56,7 +56,9 @@ class FileStorage(FileClient):
         something that this store does not support.
     """
 
-    operations: Collection[int] = METHODS.keys() - {ops.PUT_TAGS, ops.GET_TAGS}
+    operations: Collection[int] = METHODS.keys() - {
+        ops.PUT_TAGS, ops.GET_TAGS, ops.CREATE_IF_ABSENT, ops.UPDATE_IF_MATCH,
+    }  # fmt: skip
 
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
         super().__init__(settings)

@@ -17,7 +17,7 @@ from ssbench.core import operations
 from ssbench.core.bodycheck import claimed_md5
 from ssbench.core.content import content_mark, source_of
 from ssbench.core.errors import StorageError, UsageError
-from ssbench.core.model import ErrorKind, Job, LargeObject, Timing
+from ssbench.core.model import ErrorKind, Job, LargeObject, Phase, Timing
 from ssbench.core.naming import (
     CONTENT_HEADER,
     HEADERS_HEADER,
@@ -52,6 +52,7 @@ NO_CONTINUE = (
     f"the store sent no 100 Continue: uploads waited {CONTINUE_S:g} s for it before they sent the"
     " content, and their latencies include that (expect_continue)"
 )
+_IF_ABSENT = "If-None-Match: *\r\n"
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -134,6 +135,8 @@ class HttpStorage(HttpClient, ABC):
     actions: Mapping[int, Action]
     #: The name of HEADERS_HEADER in requests; "": the store keeps no metadata of an upload.
     headers_mark = HEADERS_HEADER
+    #: Statuses by which the store refuses a conditional write because of its condition.
+    lost_race_statuses: Collection[int] = (409, 412)
     #: Returns the object's MD5 according to the response.
     _claimed_md5: ClaimedMd5 = staticmethod(claimed_md5)
 
@@ -147,6 +150,7 @@ class HttpStorage(HttpClient, ABC):
         #: What begins a checksum of the settings' kind; None: uploads have none.
         self._begin_sum = begin_of(settings.checksum) if settings.checksum != "none" else None
         self._notes_continue: list[str] = []  # those that were given, shared by all views
+        self._conditions: set[str] = set()  # those that the store was seen to hold, shared likewise
         bodies = self._bodies = ObjectBodies(settings, self._claimed_md5)
         # Copied to save attribute lookups per operation.
         self._upload, self._longest, self._verifier = bodies.upload, bodies.longest, bodies.verifier
@@ -197,8 +201,10 @@ class HttpStorage(HttpClient, ABC):
         if self._bodies.files is not None:
             actions[operations.CREATE] = FileUploads(self, self._bodies.files).create
         if self._settings.expect_continue:
-            for operation in (operations.CREATE, operations.UPDATE):
-                actions[operation] = self._noting_continue(actions[operation])
+            for operation, act in actions.items():
+                row = operations.row_of(operation)
+                if row.body is operations.Body.SENT and row.phase is Phase.RUN:
+                    actions[operation] = self._noting_continue(act)
         notes = [pool.notes for pool in self._pools if pool.may_have_several]
         return {each: _noting(act, notes) for each, act in actions.items()} if notes else actions
 
@@ -295,10 +301,46 @@ class HttpStorage(HttpClient, ABC):
             return ""
         return self.checksum_lines(sum_of(self._begin_sum, upload).hex())
 
-    def _write_verified(self, job: Job, deadline_ns: int) -> Timing:
+    def _write_verified(self, job: Job, deadline_ns: int, *, lines: str = "") -> Timing:
         response = Collector()
-        timing = self._write(job, deadline_ns, response)
+        timing = self._write(job, deadline_ns, response, lines=lines)
         self._check_write(job, job, deadline_ns, response, timing)
+        return timing
+
+    def _create_if_absent(self, job: Job, deadline_ns: int) -> Timing:
+        return self._write_if(job, deadline_ns, _IF_ABSENT)
+
+    def _write_if(
+        self, job: Job, deadline_ns: int, condition: str, unmet: str = _IF_ABSENT
+    ) -> Timing:
+        """Upload an object under a condition.
+
+        :param condition: a header line.
+        :param unmet: one that does not hold once the object is there, by which the first upload
+            finds out, outside its latency, whether the store minds such lines.
+        :raises StorageError: LOST_RACE: the condition does not hold; PROTOCOL: the store ignores
+            it.
+        """
+        write = self._write_verified if self._settings.verify else self._write
+        try:
+            timing = write(job, deadline_ns, lines=condition)
+        except StorageError as error:
+            if error.status in self.lost_race_statuses:
+                error.kind = ErrorKind.LOST_RACE
+            raise
+        if unmet not in self._conditions:
+            try:
+                self._write(job, deadline_ns, lines=unmet)
+            except StorageError as error:
+                if error.status in self.lost_race_statuses:
+                    self._conditions.add(unmet)
+                return timing
+            name = unmet.partition(":")[0]
+            raise StorageError(
+                ErrorKind.PROTOCOL,
+                f"the store ignores {name}: it took an upload whose condition did not hold",
+                status=timing.status, timing=timing,
+            )  # fmt: skip
         return timing
 
     def _check_write(

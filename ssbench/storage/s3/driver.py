@@ -212,6 +212,20 @@ class S3Storage(S3Client, HttpStorage):
             raise self.status_error("HEAD", timing)
         return timing
 
+    def _update_if_match(self, job: Job, deadline_ns: int) -> Timing:
+        """Its time is that of both requests."""
+        found = Collector(bodiless=True)
+        probe = self._bodiless("HEAD", job, deadline_ns, found)
+        if probe.status == 404:
+            raise self.status_error("HEAD", probe)
+        etag = found.headers.get("etag")
+        if not etag:
+            raise malformed("an ETag in a response to HEAD", probe)
+        write = partial(
+            self._write_if, condition=f"If-Match: {etag}\r\n", unmet='If-Match: "none"\r\n'
+        )
+        return written_after(probe, write, job, deadline_ns)
+
     def _bodiless(
         self, method: str, job: Job, deadline_ns: int, response: Collector | None = None
     ) -> Timing:

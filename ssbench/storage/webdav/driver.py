@@ -43,6 +43,7 @@ class WebdavStorage(WebdavClient, HttpStorage):
     #: No RFC says what an ETag is made of: some servers' have 32 hex digits, and are no MD5.
     _claimed_md5 = staticmethod(lambda headers: None)
     headers_mark = ""
+    lost_race_statuses = (412,)  # 409: there is no folder
 
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
         super().__init__(settings, seed)

@@ -13,7 +13,18 @@ from ssbench.core.distributions import LogNormal, Pick, SizeBins
 from ssbench.core.errors import ScenarioError
 from ssbench.core.model import LargeObject, SizeClass
 from ssbench.core.naming import ObjectNaming
-from ssbench.core.operations import CREATE, DELETE, ENSURE, HEAD, OPERATIONS, READ, REMOVE, UPDATE
+from ssbench.core.operations import (
+    CREATE,
+    CREATE_IF_ABSENT,
+    DELETE,
+    ENSURE,
+    HEAD,
+    OPERATIONS,
+    READ,
+    REMOVE,
+    UPDATE,
+    UPDATE_IF_MATCH,
+)
 from ssbench.core.scenario.checks import Key
 from ssbench.core.scenario.parts import GROUP_KEYS, LARGE_KEYS, SIZE_KEYS, STAGE_KEYS
 from ssbench.core.scenario.scenario import KEYS, Scenario, parameter_keys
@@ -23,7 +34,8 @@ from ssbench.core.units import Unit
 BASE = {
     "name": "x", "sizes": [{"name": "tiny", "size_min": 1, "size_max": 9}], "user_count": 4,
     "initial_files": {"tiny": 5},
-    "operations": {"range_read": 1, "list": 1, "list_random": 1, "bulk_delete": 1, "put_tags": 1},
+    "operations": {"range_read": 1, "list": 1, "list_random": 1, "bulk_delete": 1, "put_tags": 1,
+                   "create_if_absent": 1},
     "run_seconds": 100,
 }  # fmt: skip
 STAGES = [{"seconds": 30, "users": 8}, {"seconds": 60, "users": 64}]
@@ -451,7 +463,8 @@ def test_what_has_no_trailer_is_refused(checksum: str) -> None:
 
 def test_uploads_of_the_run_expect_and_every_request_closes() -> None:
     lines = lines_of(expect_continue=True, keep_alive=False)
-    assert lines[CREATE] == lines[UPDATE] == "Expect: 100-continue\r\nConnection: close\r\n"
-    others = {lines[each] for each in OPERATIONS if each not in (CREATE, UPDATE)}
+    uploads = [CREATE, UPDATE, CREATE_IF_ABSENT, UPDATE_IF_MATCH]
+    assert {lines[each] for each in uploads} == {"Expect: 100-continue\r\nConnection: close\r\n"}
+    others = {lines[each] for each in OPERATIONS if each not in uploads}
     assert others == {"Connection: close\r\n"}
     assert lines_of() == {}

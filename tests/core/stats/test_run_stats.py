@@ -62,10 +62,10 @@ def test_operations_sent_are_compared_with_results(
 
 
 def test_a_later_versions_operation_is_shown_by_number() -> None:
-    row = runs.result(1, READ)._replace(operation=17, size_class=99)
+    row = runs.result(1, READ)._replace(operation=217, size_class=99)
     stats = runs.stats_of([runs.header(), runs.batch([row])])
-    assert stats.operations == [0, 1, 2, 3, 17]
-    assert RunStats().operation_name(17) == "OPERATION 17"
+    assert stats.operations == [0, 1, 2, 3, 217]
+    assert RunStats().operation_name(217) == "OPERATION 217"
     assert stats.class_name(99) == "class 99"
 
 

@@ -10,11 +10,13 @@ import pytest
 from hypothesis import assume, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from msgspec.structs import replace
 
 from ssbench.core.model import Failure, Job, SizeClass
-from ssbench.core.operations import CREATE, DELETE, READ, UPDATE, row_of
+from ssbench.core.operations import CREATE, CREATE_IF_ABSENT, DELETE, READ, UPDATE, row_of
 from ssbench.core.scenario.scenario import Scenario
-from ssbench.core.workload.bench import BenchWorkload, bench_jobs, why_not_held
+from ssbench.core.workload.bench import BenchPlan, BenchWorkload, bench_jobs, why_not_held
+from ssbench.core.workload.population import Population
 from ssbench.core.workload.workload import CleanupWorkload, Workload, initial_jobs
 from tests.core.workload.scenes import all_jobs, bench, scenario, size_class
 from tests.core.workload.workload_model import RunModel, key_of
@@ -223,6 +225,40 @@ def test_known_and_possible_leftovers_are_counted_apart() -> None:
     population = workload.population
     assert (population.left_behind, population.left_unknown) == (3, 2)
     assert list(population.pools[0].created()) == [done.object, unanswered.object, lost.object]
+
+
+WON, LATE, REFUSED = None, Failure(412), Failure(403)
+UNANSWERED = Failure(0, True)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "is_used", "left", "unknown"),
+    [
+        ([WON, LATE, LATE], True, 1, 0),
+        ([LATE, LATE, WON], True, 1, 0),
+        ([UNANSWERED, WON, LATE], True, 1, 0),
+        ([REFUSED, REFUSED, LATE], False, 0, 0),  # it is another client's
+        ([UNANSWERED, LATE, LATE], False, 1, 1),
+        ([LATE, UNANSWERED, REFUSED], False, 1, 1),
+    ],
+)
+def test_an_object_for_which_operations_compete_is_created_once(
+    outcomes: list[Failure | None], is_used: bool, left: int, unknown: int
+) -> None:
+    kind = replace(size_class((1, 0, 0, 0), initial=1), profile=((int(CREATE_IF_ABSENT), 1.0),))
+    population = Population([kind])
+    plan = BenchPlan(total=3, parameters={"rivals": 3})
+    workload = BenchWorkload(population, plan)
+    jobs = workload.take(1, 10, 0.0)
+    assert [(job.number, job.object) for job in jobs] == [(1, 1), (2, 1), (3, 1)]
+    assert len({job.size for job in jobs}) == 1
+    for job, outcome in zip(jobs, outcomes, strict=True):
+        if outcome is None:
+            workload.succeeded([job], 0.0)
+        else:
+            workload.failed(job, outcome, 0.0)
+    assert list(population.pools[0].members) == [0, 1][: 1 + is_used]
+    assert (population.left_behind, population.left_unknown) == (left, unknown)
 
 
 def test_a_delete_without_an_answer_leaves_an_object_that_may_be_there() -> None:
