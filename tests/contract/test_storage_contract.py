@@ -56,6 +56,7 @@ from tests.fakes.http_server import FakeSwift
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore
 from tests.servers.dictstore import DRIVER, DictStore
 from tests.servers.s3 import RcloneS3, S3Server, SwiftS3, VersityGW
+from tests.servers.seaweed import SeaweedDav, SeaweedS3
 from tests.servers.webdav import Apache, DavServer, Nginx, Rclone, WsgiDav
 
 SIZES = (
@@ -253,13 +254,15 @@ DRIVERS = [
         lambda: on_s3(VersityGW(), s3_bucket="contract", s3_payload="unsigned"),
         "s3-prefixes-on-versitygw", "versitygw",
     ),
-    real(
-        lambda: on_s3(RcloneS3(), refused=TAGS),
-        "s3-buckets-on-rclone", "rclone",
-    ),
+    real(lambda: on_s3(RcloneS3(), refused=TAGS), "s3-buckets-on-rclone", "rclone"),
     real(
         lambda: on_webdav(Rclone("basic"), ignores=[CREATE_IF_ABSENT]),
         "webdav-on-rclone", "rclone",
+    ),
+    real(lambda: on_s3(SeaweedS3()), "s3-buckets-on-seaweedfs", "weed"),
+    real(
+        lambda: on_webdav(SeaweedDav(), refused=[POST], ignores=[CREATE_IF_ABSENT], rejection=0),
+        "webdav-on-seaweedfs", "weed",
     ),
     real(lambda: on_webdav(Apache("digest")), "webdav-on-apache", "apache2"),
     real(
@@ -673,6 +676,8 @@ def test_tags_are_set_and_read(subject: Subject, storage: Any) -> None:
         assert found.items == (count if subject.stateful else 0)
         assert timing.bytes_moved == found.bytes_moved == 0
     if subject.stateful:
+        storage.actions[COPY](job(COPY)._replace(others=(13,)), 0)
+        assert checking.actions[GET_TAGS](job(GET_TAGS, 13), 0).items == 0
         storage.actions[UPDATE](job(UPDATE), 0)
         assert checking.actions[GET_TAGS](job(GET_TAGS), 0).items == 0
         assert refused(storage, GET_TAGS, number=9).status == 404

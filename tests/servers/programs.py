@@ -18,6 +18,7 @@ from pathlib import Path
 PROGRAMS = {
     "versitygw": "make servers",
     "rclone": "make servers-all",
+    "weed": "make servers-all",
     "apache2": "apt-get install apache2-bin",
     "nginx-dav-ext": "apt-get install nginx libnginx-mod-http-dav-ext",
     "cadaver": "apt-get install cadaver",
@@ -34,7 +35,7 @@ PROGRAMS = {
     "ipv6": "sysctl net.ipv6.conf.lo.disable_ipv6=0",
 }
 #: These take too long to compile for .ci/run: their tests are left out wherever they are missing.
-_OPTIONAL = ("rclone",)
+_OPTIONAL = ("rclone", "weed")
 #: What is not a program of its own: name -> where Debian has it.
 _FILES = {"nginx-dav-ext": "/usr/lib/nginx/modules/ngx_http_dav_ext_module.so"}
 ALL_NEEDED = bool(os.environ.get("SSBENCH_ALL_SERVERS"))

@@ -288,7 +288,8 @@ class S3Storage(S3Client, HttpStorage):
         place = self._places[url][self._container(size_class, target)]
         headers = (
             f"x-amz-copy-source: {source.source}{self._object(size_class, number)}\r\n"
-            f"x-amz-metadata-directive: REPLACE\r\n{self._metadata}{more}"
+            "x-amz-metadata-directive: REPLACE\r\nx-amz-tagging-directive: REPLACE\r\n"
+            f"{self._metadata}{more}"
             f"{self.encryption}{self.source_encryption}"
         )
         copied = Xml(1)
