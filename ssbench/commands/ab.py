@@ -28,7 +28,6 @@ from ssbench.report.comparison import of_comparison
 from ssbench.runner.config import RunConfig
 from ssbench.runner.paired import PairedRun, PairedRuns
 from ssbench.runner.results import failed_rules
-from ssbench.runner.stop import Stop
 
 _OWN = ("--a", "--b", "--repeat", "--precision", "--fail-if")
 
@@ -48,8 +47,8 @@ def ab(ns: argparse.Namespace) -> ExitStatus:
     if ns.scenario == "-":
         raise UsageError("-: both variants read the scenario: name a file")
     rules = [ChangeRule.parse(text) for text in dict.fromkeys(ns.fail_if or ())]
-    stop, first = Stop(), _variant(ns, "a")
-    with serving(ns, stop, first) as (page, watch), running(ns, stop, first, watch):
+    first = _variant(ns, "a")
+    with serving(ns, first) as (page, watch, stop), running(ns, stop, first, watch):
         runs = PairedRuns(
             (first, _variant(ns, "b")),
             (_name(ns.a), _name(ns.b)),

@@ -33,27 +33,29 @@ CONCURRENCY = 10  #: of run-scenario --resume-cleanup
 @contextmanager
 def watched(
     ns: argparse.Namespace,
-    stop: Stop,
     mode: str | None = None,
     *,
     hold: bool = True,
+    stop: Stop | None = None,
     display: Watch | None = None,
     watch: Watch | None = None,
     aborted: Callable[[RunResult], None] | None = None,
-) -> Iterator[Watch]:
-    """Signals that call ``stop``, and an observer with a display, which it gives.
+) -> Iterator[tuple[Watch, Stop]]:
+    """Gives an observer with a display, and what signals call meanwhile.
 
     :param mode: of the display; None: that of --progress.
     :param hold: as of Signals.
+    :param stop: for signals; None: a new one.
     :param display: an observer with one, in place of one of the mode.
     :param watch: an observer that has other sinks already.
     :param aborted: called with the results of a run in the block that is aborted; None: prints
         where they are.
     """
     shown = display or make_progress(mode or ns.progress, quiet=ns.quiet, watch=watch)
+    stop = stop or Stop()
     try:
         with Signals(stop, hold=hold), shown:
-            yield shown
+            yield shown, stop
     except KeyboardInterrupt as interrupt:
         result: RunResult | None = getattr(interrupt, "result", None)  # of an Aborted
         if result is not None:
@@ -76,8 +78,7 @@ def open_client(
     from ssbench.storage.retrying_client import RetryingClient
 
     options = replace(store_options(ns, os.environ), measures=False)
-    stop = Stop()
-    with own_hub(), watched(ns, stop, "live", hold=False) as progress:
+    with own_hub(), watched(ns, "live", hold=False) as (progress, stop):
         store = reach_store(options, progress.message, stop)
         settings = store.settings
         storage = open_admin(settings.with_exact_names() if exact_names else settings)
@@ -97,11 +98,11 @@ def open_client(
 
 @contextmanager
 def serving(
-    ns: argparse.Namespace, stop: Stop, config: RunConfig
-) -> Iterator[tuple[LivePage | None, Watch]]:
-    """The page of --web, if any, and an observer with all sinks that serve something until the
-    process ends."""
-    watch = Watch()
+    ns: argparse.Namespace, config: RunConfig
+) -> Iterator[tuple[LivePage | None, Watch, Stop]]:
+    """The page of --web, if any, an observer with all sinks that serve something until the
+    process ends, and what ends the run."""
+    watch, stop = Watch(), Stop()
     with ExitStack() as stack:
         if ns.metrics_address:
             from ssbench.live.metrics import RunMetrics, metrics_server  # few runs need it
@@ -114,7 +115,7 @@ def serving(
         page = stack.enter_context(_live_page(ns, stop))
         if page:
             watch.add(page)
-        yield page, watch
+        yield page, watch, stop
 
 
 @contextmanager
@@ -157,7 +158,7 @@ def running(ns: argparse.Namespace, stop: Stop, config: RunConfig, watch: Watch)
                 f"  {sys.argv[0]} cleanup-containers --resume-cleanup {result.path}"
             )
 
-    with watched(ns, stop, watch=watch, aborted=aborted):
+    with watched(ns, stop=stop, watch=watch, aborted=aborted):
         if ns.live_json:
             watch.add(LiveJson(ns.live_json, tell))
         if ns.influx:

@@ -670,9 +670,8 @@ def doctor(ns: argparse.Namespace) -> ExitStatus:
     else:
         config = run_config(ns, os.environ)
         scenario = resolve(config)
-    stop = Stop()
     found: list[Finding] = []
-    with watched(ns, stop, "none") as progress:
+    with watched(ns, "none") as (progress, stop):
         for each in Doctor(config, scenario, [progress], stop).findings():
             found.append(each)
             for line in _lines(each):

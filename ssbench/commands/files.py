@@ -149,9 +149,9 @@ def bench_files(ns: argparse.Namespace) -> ExitStatus:
     """
     config = _config(ns)
     has_head = has_failed = False
-    step, stop = None, Stop()
+    step = None
     shown = make_progress(quiet=ns.quiet, brief=True)
-    with watched(ns, stop, display=shown) as progress:
+    with watched(ns, display=shown) as (progress, stop):
         for step in measure(config, [progress], stop):
             cells = _cells(config, step)
             if not has_head:

@@ -94,9 +94,8 @@ def check_network(ns: argparse.Namespace) -> ExitStatus:
         **values_of(NetworkConfig, ns),
         transport=TransportConfig(**values_of(TransportConfig, ns)),
     )
-    stop = Stop()
     links: list[Link] = []
-    with watched(ns, stop, "none", hold=False) as progress:
+    with watched(ns, "none", hold=False) as (progress, stop):
         for link in measure_links(config, [progress], stop):
             links.append(link)
             for line in _tables(link, 2 * len(links) - 1):
@@ -304,8 +303,7 @@ def kill_workers(ns: argparse.Namespace) -> ExitStatus:
     """End all workers of this host's master."""
     from ssbench.runner.session import kill_workers as kill
 
-    stop = Stop()
-    with watched(ns, stop, "none", hold=False) as progress:
+    with watched(ns, "none", hold=False) as (progress, stop):
         transport = TransportConfig(**values_of(TransportConfig, ns))
         ended, left = kill(transport, ns.worker_wait_s, [progress], stop)
     for name in ended:

@@ -25,7 +25,6 @@ from ssbench.commands.base import running, serving, summary_rows, tell_report
 from ssbench.core.errors import ExitStatus, UsageError
 from ssbench.live.watch import Watch
 from ssbench.runner.config import RunConfig, SearchConfig, threshold
-from ssbench.runner.stop import Stop
 
 if TYPE_CHECKING:
     from ssbench.live.web import LivePage
@@ -39,8 +38,7 @@ def run_scenario(ns: argparse.Namespace) -> ExitStatus:
     """
     config = sweep_config(ns, os.environ)
     _tell_note(config)
-    stop = Stop()
-    with serving(ns, stop, config) as (page, watch):
+    with serving(ns, config) as (page, watch, stop):
         if ns.sweep is not None or ns.repeat > 1:
             from ssbench.runner.series import Sweep
 
@@ -71,9 +69,8 @@ def find_limit(ns: argparse.Namespace) -> ExitStatus:
 
     config, how = search_config(ns, os.environ)
     _tell_note(config)
-    stop = Stop()
     with (
-        serving(ns, stop, config) as (page, watch),
+        serving(ns, config) as (page, watch, stop),
         running(ns, stop, config, watch),
     ):
         return _run_series(ns, LimitSearch(config, how, [watch], stop), watch, page)

@@ -59,8 +59,7 @@ def bench(ns: argparse.Namespace) -> ExitStatus:
     """
     config = bench_config(ns, os.environ)
     check_run_files(ns)
-    stop = Stop()
-    with watched(ns, stop) as progress:
+    with watched(ns) as (progress, stop):
         lines = MinuteLines()
         lines.config = config
         result, emptied = run_bench(config, [lines, progress], stop)
@@ -145,7 +144,6 @@ def suite(ns: argparse.Namespace) -> ExitStatus:
     outputs = {step.name: os.path.join(ns.csv_dir, f"bench{step.name}.csv") for step in steps}
     for path in outputs.values():
         check_writable(path, "--csv-dir:")
-    stop = Stop()
     rates: dict[str, float] = {}
     begun: list[BenchConfig] = []
     partial_s: dict[str, float] = {}  # of a step that was interrupted, how long it ran
@@ -155,7 +153,7 @@ def suite(ns: argparse.Namespace) -> ExitStatus:
         lines = MinuteLines()
         scenarios = [step.config.scenario for step in steps]
         with (
-            watched(ns, stop) as progress,
+            watched(ns) as (progress, stop),
             open_session(
                 steps[0].config.run, scenarios, [lines, progress], stop, is_series=True
             ) as session,

@@ -26,7 +26,6 @@ from ssbench.core.errors import ExitStatus, UsageError
 from ssbench.core.option import WHAT, row
 from ssbench.core.text import bytes_text, plural, printable
 from ssbench.host.files import read_bytes
-from ssbench.runner.stop import Stop
 
 if TYPE_CHECKING:
     from ssbench.commands.replay.access_log import LogFiles
@@ -98,8 +97,7 @@ def replay(ns: argparse.Namespace) -> ExitStatus:
     check_run_files(ns)
     config = command_config(ns, os.environ, ns.users)
     requests = RequestLog(ns.start_ns, ns.end_ns, ns.most)
-    stop = Stop()
-    with serving(ns, stop, config) as (page, watch):
+    with serving(ns, config) as (page, watch, stop):
         with running(ns, stop, config, watch):
             found = read_logs(ns.logs, requests, ns.log_format or "", watch.wait_for, stop)
             made = Replay(config, ns.speed, requests)
@@ -187,8 +185,7 @@ def _of_logs(ns: argparse.Namespace) -> str:
     from ssbench.commands.replay.scenarios import scenario_of_log
 
     log = RequestLog()
-    stop = Stop()
-    with watched(ns, stop, "live", hold=False) as progress:
+    with watched(ns, "live", hold=False) as (progress, stop):
         found = read_logs(ns.logs, log, ns.log_format or "", progress.wait_for, stop)
     made = scenario_of_log("Requests like those of an access log", log, ns.initial)
     if not ns.quiet:

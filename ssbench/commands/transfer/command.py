@@ -24,7 +24,6 @@ from ssbench.live.watch import TITLES, LiveState
 from ssbench.report.load_generator import profile_section
 from ssbench.report.run import store_lines
 from ssbench.report.tables import section_lines
-from ssbench.runner.stop import Stop
 from ssbench.storage.registry import CHECKSUMS as STORE_CHECKSUMS
 from ssbench.storage.registry import row_of
 
@@ -56,9 +55,8 @@ def upload(ns: argparse.Namespace) -> ExitStatus:
         checksum = STORE if STORE_CHECKSUMS in row_of(driver).features else NONE
     checksums = CHECKSUMS if ns.compare else (checksum,)
     config = TransferConfig(checksums=checksums, **common)
-    stop = Stop()
-    with _Runs(ns, stop, _say_as_profiler if ns.as_profiler else say) as runs, ExitStack() as stack:
-        upload = FolderUpload(config, stack, [runs.watch], stop)
+    with _Runs(ns, _say_as_profiler if ns.as_profiler else say) as runs, ExitStack() as stack:
+        upload = FolderUpload(config, stack, [runs.watch], runs.stop)
         runs.show(upload)
         for line in _container_lines(upload, driver):
             runs.say(line)
@@ -81,9 +79,8 @@ def download(ns: argparse.Namespace) -> ExitStatus:
     :raises SsbenchError: what ended it before there were results.
     """
     config = TransferConfig(**_common(ns))
-    stop = Stop()
-    with _Runs(ns, stop) as runs, ExitStack() as stack:
-        download = ContainerDownload(config, stack, [runs.watch], stop)
+    with _Runs(ns) as runs, ExitStack() as stack:
+        download = ContainerDownload(config, stack, [runs.watch], runs.stop)
         runs.show(download)
         used = len(download.names)
         more = f", of which {used:,} are read" if used < download.listed else ""
@@ -111,20 +108,18 @@ class _Runs:
     :param say: prints a line that Swift Profiler prints, too.
     """
 
-    def __init__(
-        self, ns: argparse.Namespace, stop: Stop, say: Callable[[str], None] = say
-    ) -> None:
+    def __init__(self, ns: argparse.Namespace, say: Callable[[str], None] = say) -> None:
         self.say = say
         self._view = TransferView()
         mode = "none" if ns.progress == "none" else "live"
         self.watch = make_progress(mode, quiet=ns.quiet, view=self._view)
-        self._watched = watched(ns, stop, display=self.watch)
+        self._watched = watched(ns, display=self.watch)
         self.reasons: dict[ExitStatus, str] = {}
         self._quiet, self._profile = ns.quiet, ns.profile
         self._steps: list[TransferStep] = []
 
     def __enter__(self) -> _Runs:
-        self._watched.__enter__()
+        _, self.stop = self._watched.__enter__()
         return self
 
     def __exit__(self, *error: Any) -> bool | None:

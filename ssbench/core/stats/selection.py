@@ -14,7 +14,7 @@ from msgspec.structs import force_setattr
 from ssbench.core import units
 from ssbench.core.errors import UsageError
 from ssbench.core.operations import operation_named
-from ssbench.core.option import of_field, options_of_fields
+from ssbench.core.option import Option, of_field, options_of_fields
 from ssbench.core.text import printable
 from ssbench.core.units import preview
 
@@ -33,91 +33,43 @@ def _operation(text: str) -> str:
     return found.name if found else text
 
 
+def _names(flag: str, help: str, metavar: str = "NAME") -> Option:
+    return of_field(
+        flag, str, PART, f"{help}; may be repeated", metavar=metavar, repeat=True,
+        command_line_only=True,
+    )  # fmt: skip
+
+
 class Selection(Struct, frozen=True):
     """What is chosen of a run; by default all of it. Times count from the start of the load.
 
     An operation belongs to the time at which it was due or, in a closed loop, started.
     """
 
-    from_s: Annotated[
-        float | None,
-        of_field(
-            "--from",
-            units.seconds_or_none,
-            PART,
+    # fmt: off
+    from_s: Annotated[float | None,
+        of_field("--from", units.seconds_or_none, PART,
             "only operations from this time of the load on, such as 60s",
-            command_line_only=True,
-        ),
-    ] = None
-    to_s: Annotated[
-        float | None,
-        of_field(
-            "--to",
-            units.seconds,
-            PART,
+            command_line_only=True)] = None
+    to_s: Annotated[float | None,
+        of_field("--to", units.seconds, PART,
             "only operations before this time of the load, such as 5m",
-            command_line_only=True,
-        ),
-    ] = None
-    warmup_s: Annotated[
-        float | None,
-        of_field(
-            "--warmup",
-            units.seconds_or_none,
-            PART,
+            command_line_only=True)] = None
+    warmup_s: Annotated[float | None,
+        of_field("--warmup", units.seconds_or_none, PART,
             "exclude this much of the load's beginning, in place of the run's warm-up",
-            command_line_only=True,
-        ),
-    ] = None
-    operation_names: Annotated[
-        Sequence[str],
-        of_field(
-            "--operation",
-            str,
-            PART,
-            "only this operation, such as READ; may be repeated",
-            metavar="OPERATION",
-            repeat=True,
-            command_line_only=True,
-        ),
-    ] = ()
-    size_class_names: Annotated[
-        Sequence[str],
-        of_field(
-            "--size-class",
-            str,
-            PART,
-            "only objects of this size class; may be repeated",
-            metavar="NAME",
-            repeat=True,
-            command_line_only=True,
-        ),
-    ] = ()
-    endpoint_names: Annotated[
-        Sequence[str],
-        of_field(
-            "--endpoint",
-            str,
-            PART,
-            "only requests to this endpoint: its URL, its HOST or HOST:PORT; may be repeated",
-            metavar="URL",
-            repeat=True,
-            command_line_only=True,
-        ),
-    ] = ()
-    worker_names: Annotated[
-        Sequence[str],
-        of_field(
-            "--worker",
-            str,
-            PART,
-            "only operations of this worker: its id, or its host for all workers there; may be "
-            "repeated",
-            metavar="NAME",
-            repeat=True,
-            command_line_only=True,
-        ),
-    ] = ()
+            command_line_only=True)] = None
+    operation_names: Annotated[Sequence[str],
+        _names("--operation", "only this operation, such as READ", "OPERATION")] = ()
+    size_class_names: Annotated[Sequence[str],
+        _names("--size-class", "only objects of this size class")] = ()
+    endpoint_names: Annotated[Sequence[str],
+        _names("--endpoint", "only requests to this endpoint: its URL, its HOST or HOST:PORT",
+            "URL")] = ()
+    worker_names: Annotated[Sequence[str],
+        _names("--worker",
+            "only operations of this worker: its id, or its host for all workers there")] = ()
+    # fmt: on
 
     def __post_init__(self) -> None:
         named = tuple(map(_operation, self.operation_names))
