@@ -126,6 +126,8 @@ RESULT_COLUMNS: Mapping[str, KnownColumn] = {
     "group": KnownColumn("int", False, 0),
     "renewed_ns": KnownColumn("int", False, 0),
     "pages": KnownColumn("int", False, 0),
+    "parts": KnownColumn("ints", False, [0, 0]),
+    "part_id": KnownColumn("id", False, ["plain", b"", b""]),
 }
 JOB_COLUMNS: Mapping[str, KnownColumn] = {
     "number": KnownColumn("int"),
@@ -146,14 +148,18 @@ def _schema(columns: Mapping[str, KnownColumn]) -> Schema:
 
 
 #: What this version sends. Of results: without, and with, the columns that are absent where all
-#: rows have the default. A batch names its schema by the index here.
-RESULT_SCHEMAS = (_schema(RESULT_COLUMNS)[: RESULT_NUMBERS + 2], _schema(RESULT_COLUMNS))
+#: rows have the default; the third has those of operations in parts as well. A batch names its
+#: schema by the index here.
+RESULT_SCHEMAS = (
+    _schema(RESULT_COLUMNS)[: RESULT_NUMBERS + 2], _schema(RESULT_COLUMNS)[:-2],
+    _schema(RESULT_COLUMNS),
+)  # fmt: skip
 JOB_SCHEMAS = (_schema(JOB_COLUMNS),)
 
 
 def schema_number(packed: Sequence[Any]) -> int:
     """Which of RESULT_SCHEMAS a batch has that was packed here."""
-    return 0 if len(packed) == 1 + len(RESULT_SCHEMAS[0]) else 1
+    return [1 + len(schema) for schema in RESULT_SCHEMAS].index(len(packed))
 
 
 def read_schema(value: Any) -> Schema:
@@ -479,11 +485,14 @@ def pack_optional(
     groups: Sequence[int],
     renewed_ns: Sequence[int],
     pages: Sequence[int],
+    parts: Sequence[Sequence[int]] = (),
+    part_ids: Sequence[bytes] = (),
 ) -> list[Any]:
     """The optional columns of results, packed, in their order."""
     return [
         pack_column(items), pack_ints(others), pack_ints(statuses), pack_column(groups),
         pack_column(renewed_ns), pack_column(pages),
+        *([pack_ints(parts), pack_ids(part_ids)] if any(parts) or any(part_ids) else ()),
     ]  # fmt: skip
 
 

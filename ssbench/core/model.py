@@ -74,6 +74,7 @@ class ErrorKind(IntEnum):
     IMPOSSIBLE = 23  #: the driver gave figures that no operation can have
     #: A conditional write was refused, because another client was first: counted apart from errors.
     LOST_RACE = 24
+    CHANGED = 25  #: another version took the object's place while its parts were read
 
     @property
     def label(self) -> str:
@@ -138,6 +139,14 @@ class LargeObject(Struct, frozen=True):
     def count(self, size: int) -> int:
         """How many parts an object has; 0: it is stored as one."""
         return -(-size // self.segment) if size > self.above else 0
+
+
+class LargeRead(Struct, frozen=True):
+    """How READs of objects above a size get them: in ranges, several at once."""
+
+    segment: int  #: bytes of a part; the last one may have fewer
+    above: int  #: bytes; objects of this size and below are read by one request
+    parallel: int = 4  #: parts of one object that are read at once
 
 
 class InitialHeaders(Struct, frozen=True):
@@ -214,6 +223,9 @@ class Timing(NamedTuple):
     #: ``status``.
     statuses: tuple[int, ...] = ()
     pages: int = 0  #: of a whole listing, an empty last one included
+    #: As of ``core.part_times.summary``; (): the operation has no parts.
+    parts: tuple[int, ...] = ()
+    part_id: bytes = b""  #: transaction id of the slowest part
 
 
 class Result(NamedTuple):
@@ -252,6 +264,8 @@ class Result(NamedTuple):
     #: From the first start to ``start_ns``, of an operation that was restarted with a new token.
     renewed_ns: int = 0
     pages: int = 0  #: of a whole listing
+    parts: tuple[int, ...] = ()  #: as of a Timing
+    part_id: bytes = b""
 
 
 #: How many of Result's fields are whole numbers that every batch has; an id and a text follow.

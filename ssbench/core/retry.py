@@ -23,6 +23,7 @@ RETRIED_KINDS = frozenset(
         ErrorKind.TRUNCATED,
         ErrorKind.DISCONNECTED,
         ErrorKind.LOAD_GENERATOR,
+        ErrorKind.CHANGED,
     }
 )
 #: 4xx statuses after which a mutation may have happened.

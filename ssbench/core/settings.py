@@ -10,7 +10,7 @@ from ssbench.core import boundary, units
 from ssbench.core import option as types
 from ssbench.core.errors import UsageError
 from ssbench.core.hiding import Hiding
-from ssbench.core.model import ContentMix, InitialHeaders, LargeObject, SizeClass
+from ssbench.core.model import ContentMix, InitialHeaders, LargeObject, LargeRead, SizeClass
 from ssbench.core.option import EXECUTION, WORKERS, of_field
 
 MAX_WORKERS = 2048  #: of a master: each control state names them all
@@ -140,6 +140,7 @@ class StorageSettings(Hiding, frozen=True):
     expect_continue: bool = False  #: uploads wait for 100 Continue before they send the body
     source_addresses: tuple[str, ...] = ()  #: to connect from, in turn; each worker fills it in
     large_object: LargeObject | None = None  #: objects in parts; None: none
+    large_read: LargeRead | None = None  #: READs in ranges; None: none
     names: Mapping[str, Any] = {}  #: as core.naming.NAMINGS; {}: by run
     #: Of real files, as storage.directory.FileContents; {}: synthetic (core.content).
     contents: Mapping[str, Any] = {}

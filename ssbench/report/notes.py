@@ -89,10 +89,11 @@ def load_lines(stats: RunStats) -> Iterator[str]:
     changed = [f"{key} {printable(str(settings[key]))}" for key in _REQUESTS if key in settings]
     if changed:
         yield f"Requests: {', '.join(changed)}"
-    large = settings.get("large_object")
-    if isinstance(large, Mapping):
-        kept = ", ".join(f"{key} {printable(str(value))}" for key, value in large.items())
-        yield f"Large objects: {kept}"
+    for key, title in (("large_object", "Large objects"), ("large_read", "Large reads")):
+        large = settings.get(key)
+        if isinstance(large, Mapping):
+            kept = ", ".join(f"{name} {printable(str(value))}" for name, value in large.items())
+            yield f"{title}: {kept}"
     if mix := view.mix:
         yield (
             f"Content: {mix.compressible:.0%} of each {mix.compressible_block:,} bytes zeros,"

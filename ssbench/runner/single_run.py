@@ -539,6 +539,7 @@ def settings_of(store: StorageSettings, scenario: Scenario) -> StorageSettings:
         keep_alive=scenario.keep_alive,
         expect_continue=scenario.expect_continue,
         large_object=scenario.large_object,
+        large_read=scenario.large_read,
         mix=scenario.mix,
         names={} if flat else {"kind": "run", "key_names": scenario.key_names},
     )

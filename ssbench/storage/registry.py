@@ -48,7 +48,7 @@ _PAGES = ("list_limit", "list_delimiter")  #: of a store whose listings have pag
 #: Of ``upload``: it sends real files; it compares, or returns, their MD5.
 UPLOADS, CHECKSUMS = "uploads of files", "checksums"
 FREE_SPACE = "free space"  #: ``state`` of the driver may give it
-_HTTP = ("headers", "populate_headers", "expect_continue", "keep_alive")
+_HTTP = ("headers", "populate_headers", "expect_continue", "keep_alive", "large_read")
 _CERTIFICATE = ("cert_path", "cert_key_path")
 _ALL = (UPLOADS, CHECKSUMS, "delete_after", "policy", "large_object", *_HTTP, *_PAGES)
 _SUMS = ("crc32c", "crc64nvme", "sha256", "md5")

@@ -24,6 +24,7 @@ from ssbench.core.model import (
     InitialHeaders,
     Job,
     LargeObject,
+    LargeRead,
     SizeClass,
     Timing,
 )
@@ -291,6 +292,128 @@ def test_a_corrupt_or_stale_part_is_found_under_verify(name: str) -> None:
     for body, kind in ((bytes(wrong), ErrorKind.CORRUPT), (older, ErrorKind.STALE)):
         assert act(name, RANGE, partial(body), verify=True).kind is kind
         assert act(name, RANGE, partial(body)).status == 206
+
+
+# Reads in ranges --------------------------------------------------------------------------------
+
+IN_RANGES = LargeRead(segment=200, above=200, parallel=2)
+WHOLE = Job(1, READ, 0, 3, 2, 500)
+#: What a server makes of the part from this byte on, and of If-Match, if not what is right.
+Changed = Callable[[int, str], bytes | None]
+
+
+def in_ranges(name: str, changed: Changed = lambda start, match: None, **settings: Any) -> Any:
+    """The Timing, or the StorageError, of a READ of an object of 500 bytes; and the requests."""
+
+    def answer(request: Request) -> bytes:
+        first, last = map(int, request.headers["range"].removeprefix("bytes=").split("-"))
+        found = changed(first, request.headers.get("if-match", ""))
+        return found or response(
+            206, CONTENT[first : last + 1], ETag='"v2"', X_Trans_Id=f"tx{first}",
+            Content_Range=f"bytes {first}-{last}/500",
+        )  # fmt: skip
+
+    with driver_on(name, answer, large_read=IN_RANGES, **settings) as (store, heard):
+        try:
+            return store.actions[READ](WHOLE, 0), heard
+        except StorageError as error:
+            return error, heard
+
+
+@pytest.mark.parametrize("verify", [False, True])
+@pytest.mark.parametrize("name", ISSUED)
+def test_a_large_object_is_read_in_ranges_of_one_version(name: str, verify: bool) -> None:
+    found, heard = in_ranges(name, verify=verify)
+    assert [heard[0].headers["range"], *sorted(each.headers["range"] for each in heard[1:])] == [
+        "bytes=0-199", "bytes=200-399", "bytes=400-499",
+    ]  # fmt: skip
+    assert [each.headers.get("if-match") for each in heard] == [None, '"v2"', '"v2"']
+    assert (found.status, found.bytes_moved) == (206, 500)
+    count, slowest, url, *times = found.parts
+    assert (count, url, len(times)) == (3, 0, 3)
+    assert found.part_id == b"tx%d" % (200 * slowest)
+    assert times == sorted(times)
+    assert found.last_byte_ns - abs(found.headers_ns) >= 0
+
+
+@pytest.mark.parametrize("name", ISSUED)
+def test_a_small_object_is_read_by_one_request(name: str) -> None:
+    with driver_on(name, always(ok(CONTENT[:200])), large_read=IN_RANGES) as (store, heard):
+        assert store.actions[READ](WHOLE._replace(size=200), 0).parts == ()
+    assert "range" not in heard[0].headers
+
+
+def newer(etag: str = '"v3"', size: int = 500) -> bytes:
+    return response(206, CONTENT[:200], ETag=etag, Content_Range=f"bytes 200-399/{size}")
+
+
+@pytest.mark.parametrize(("answer", "kind", "says"), [
+    (response(412), ErrorKind.CHANGED, "the part from byte 200 on"),
+    (response(416), ErrorKind.CHANGED, "the part from byte 200 on"),
+    (newer(), ErrorKind.CHANGED, "another version"),
+    (newer('"v2"', 600), ErrorKind.CHANGED, "another version"),
+    (response(404), ErrorKind.STATUS, "404"),
+    (response(200, CONTENT, ETag='"v2"', Content_Range="bytes 200-399/500"), ErrorKind.PROTOCOL,
+     "status 200"),
+    (response(206, CONTENT[200:390], ETag='"v2"', Content_Range="bytes 200-399/500"),
+     ErrorKind.TRUNCATED, "190 bytes"),
+])  # fmt: skip
+@pytest.mark.parametrize("verify", [False, True])
+@pytest.mark.parametrize("name", ISSUED)
+def test_parts_of_two_versions_never_mix(
+    name: str, answer: bytes, kind: ErrorKind, says: str, verify: bool
+) -> None:
+    found, _ = in_ranges(name, lambda start, match: answer if start == 200 else None, verify=verify)
+    assert found.kind is kind
+    assert says in found.detail
+
+
+@pytest.mark.parametrize(("headers", "says"), [
+    ({"Content_Range": "bytes 0-199/500"}, "no ETag"),
+    ({"Content_Range": "bytes 0-199/*", "ETag": '"v2"'}, "no size of the object"),
+])  # fmt: skip
+@pytest.mark.parametrize("name", ISSUED)
+def test_a_store_that_does_not_tell_versions_apart_has_no_reads_in_ranges(
+    name: str, headers: dict[str, str], says: str
+) -> None:
+    found, _ = in_ranges(name, lambda start, match: response(206, CONTENT[:200], **headers))
+    assert found.kind is ErrorKind.PROTOCOL
+    assert says in found.detail
+
+
+@pytest.mark.parametrize("name", ISSUED)
+def test_a_weak_etag_is_compared_but_no_condition(name: str) -> None:
+    def weak(start: int, match: str) -> bytes:
+        assert match == ""
+        part = CONTENT[start : min(start + 200, 500)]
+        stated = f"bytes {start}-{start + len(part) - 1}/500"
+        return response(206, part, ETag='W/"v2"', Content_Range=stated)
+
+    assert in_ranges(name, weak)[0].bytes_moved == 500
+
+
+@pytest.mark.parametrize("name", ISSUED)
+def test_a_wrong_byte_of_any_part_is_found_under_verify(name: str) -> None:
+    def wrong(start: int, match: str) -> bytes | None:
+        body = bytes([CONTENT[400] ^ 1]) + CONTENT[401:]
+        stated = "bytes 400-499/500"
+        if start != 400:
+            return None
+        return response(206, body, ETag='"v2"', Content_Range=stated)
+
+    assert in_ranges(name, wrong, verify=True)[0].kind is ErrorKind.CORRUPT
+    assert in_ranges(name, wrong)[0].bytes_moved == 500
+
+
+@pytest.mark.parametrize("name", ISSUED)
+def test_an_object_of_another_length_is_read_as_it_is_unless_verified(name: str) -> None:
+    def short(start: int, match: str) -> bytes:
+        stated = f"bytes {start}-{min(start + 199, 249)}/250"
+        return response(206, CONTENT[start : min(start + 200, 250)], ETag="e", Content_Range=stated)
+
+    found, heard = in_ranges(name, short)
+    assert (found.bytes_moved, found.parts[0], len(heard)) == (250, 2, 2)
+    assert in_ranges(name, short, verify=True)[0].kind is ErrorKind.CORRUPT
 
 
 # Initial objects --------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from ssbench.core.content import version_of_copy
 from ssbench.core.errors import StorageError, UsageError
-from ssbench.core.model import ErrorKind, Job, LargeObject, SizeClass
+from ssbench.core.model import ErrorKind, Job, LargeObject, LargeRead, SizeClass
 from ssbench.core.naming import pack_names
 from ssbench.core.operations import (
     BULK_DELETE,
@@ -93,11 +93,14 @@ class Subject(NamedTuple):
     knows_content: bool = True  #: tells initial objects from others of their size
     part: int = 0  #: bytes of the parts of large objects in these tests; 0: there are none
     kinds: tuple[str, ...] = ()  #: of large objects
+    reads_ranges: bool = True  #: READ of large objects in ranges
     named: Callable[[str], str] = str  #: what other clients call a container that ssbench names
 
 
 def on_noop() -> Iterator[Subject]:
-    yield Subject(lambda **changes: WholeDriver(settings(driver="noop", **changes)), False)
+    yield Subject(
+        lambda **changes: WholeDriver(settings(driver="noop", **changes)), False, reads_ranges=False
+    )
 
 
 def on_memory() -> Iterator[Subject]:
@@ -106,6 +109,7 @@ def on_memory() -> Iterator[Subject]:
         lambda **changes: MemoryStorage(store, settings(**{"token": "tk", **changes})),
         lacks=[LIST, LIST_ALL, LIST_RANDOM, COPY, RANGE_READ, BULK_DELETE, *TAGS, *CONDITIONAL],
         knows_content=False,
+        reads_ranges=False,
     )
 
 
@@ -165,6 +169,7 @@ def on_files(place: str | None) -> Iterator[Subject]:
             rejection=0,
             longest_name=255,
             lacks=[*TAGS, *CONDITIONAL],
+            reads_ranges=False,
         )
 
 
@@ -200,6 +205,7 @@ def on_outside_driver() -> Iterator[Subject]:
             lambda **changes: WholeDriver(settings(driver=DRIVER, **{**given, **changes})),
             lacks=[LIST, LIST_ALL, LIST_RANDOM, COPY, RANGE_READ, BULK_DELETE, *TAGS, *CONDITIONAL],
             knows_content=False,
+            reads_ranges=False,
         )
 
 
@@ -759,6 +765,33 @@ def kinds_of(subject: Subject, request: pytest.FixtureRequest) -> Iterator[str]:
 
 def listed(storage: Any) -> list[str]:
     return [entry.name for name in CONTAINERS for entry in storage.list_objects(name, "", 1000)]
+
+
+def test_a_large_object_is_read_in_ranges(subject: Subject, request: pytest.FixtureRequest) -> None:
+    """One that is stored as one, and ones in parts of another size."""
+    if not subject.reads_ranges:
+        return
+    request.getfixturevalue("storage")
+    for kind in ("", *subject.kinds):
+        segment = (subject.part or 100) - 10
+        read = LargeRead(segment, segment, parallel=3)
+        driver = in_parts(
+            subject, kind, large_read=read, **({} if kind else {"large_object": None})
+        )
+        act, size = driver.actions, 2 * (subject.part or 100) + 20
+        written = act[CREATE](job(CREATE, size=size), 0)
+        assert written.parts[:1] == ((3,) if kind else ())
+        found = act[READ](job(READ, size=size), 0)
+        assert (found.status, found.bytes_moved) == (206, size)
+        assert found.parts[0] == -(-size // segment)
+        for other in (size + 7, size - 7):
+            act[UPDATE](job(UPDATE, size=other)._replace(version=1), 0)
+            assert act[READ](job(READ, size=other)._replace(version=1), 0).bytes_moved == other
+        with pytest.raises(StorageError) as caught:
+            act[READ](job(READ, size=size)._replace(object=77), 0)
+        assert caught.value.status == 404
+        act[DELETE](job(DELETE, size=size)._replace(version=1), 0)
+        driver.close()
 
 
 def test_an_object_in_parts_is_used_as_a_whole(

@@ -233,7 +233,16 @@ def test_files_of_format_1(path: Path) -> None:
 def test_a_file_of_several_schemas(tmp_path: Path) -> None:
     path = tmp_path / "mixed.stat.gz"
     several = [
-        runs.result(n, READ, items=n, others=(n, n + 1), statuses=(200, 404), group=n % 2)
+        runs.result(
+            n,
+            READ,
+            items=n,
+            others=(n, n + 1),
+            statuses=(200, 404),
+            group=n % 2,
+            parts=(2, 1, 0, n, 7) * (n % 2),
+            part_id=b"part" * (n % 2),
+        )
         for n in range(1, 9)
     ]
     kinds = {"colour": "text", **{name: kind for name, (kind, _) in COLUMNS.items()}}

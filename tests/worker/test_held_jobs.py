@@ -41,13 +41,16 @@ def done(draw: st.DrawFn) -> Completed:
     numbers = [draw(NUMBER), 200, draw(IDS), draw(NUMBER), draw(NUMBER)]
     if draw(st.booleans()):
         numbers += [draw(NUMBER), (200, 404), draw(NUMBER)]
+    if draw(st.booleans()):
+        numbers += [0, (), 0][len(numbers) - 5 :]
+        numbers += [(3, 1, 0, 7, 8, 9), draw(IDS)]
     return job, start, Timing(*moments, *numbers)
 
 
 INTS = st.just(()) | st.lists(NUMBER, max_size=3).map(tuple)
 ROWS = st.tuples(
     *[st.integers(-(2**62), 2**62)] * RESULT_NUMBERS, IDS, st.text(max_size=9), NUMBER, INTS, INTS,
-    NUMBER, NUMBER, NUMBER,
+    NUMBER, NUMBER, NUMBER, INTS, IDS,
 )  # fmt: skip
 
 

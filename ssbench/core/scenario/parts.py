@@ -11,7 +11,16 @@ from itertools import accumulate
 from typing import Any
 
 from ssbench.core.distributions import Pick
-from ssbench.core.model import UNKNOWN_SIZE, Group, LargeObject, Phase, Profile, SizeClass, Stage
+from ssbench.core.model import (
+    UNKNOWN_SIZE,
+    Group,
+    LargeObject,
+    LargeRead,
+    Phase,
+    Profile,
+    SizeClass,
+    Stage,
+)
 from ssbench.core.naming import container_name
 from ssbench.core.operations import of_phase, parameters_of, row_of
 from ssbench.core.scenario.checks import (
@@ -107,6 +116,15 @@ LARGE_KEYS: dict[str, Key] = {
     "parallel": Key(whole(1, 64),
         "Parts of one object that are uploaded, copied or deleted at once. Each user opens as many "
         "connections."),
+}
+READ_KEYS: dict[str, Key] = {
+    "segment": Key(size_from(1),
+        "The size of a part; the last one may be smaller.", example='"8MiB"'),
+    "above": Key(size_from(1),
+        "Objects of more bytes are read in parts, others by one request. It is at least "
+        "``segment``.", "``segment``"),
+    "parallel": Key(whole(1, 64),
+        "Parts of one object that are read at once. Each user opens as many connections."),
 }
 # fmt: on
 
@@ -276,6 +294,22 @@ def read_large_object(raw: object, faults: ValidationErrors) -> LargeObject | No
     values = read_keys(raw, LARGE_KEYS, "large_object", faults)
     wrong = len(faults.lines) > before or not {"above", "segment"} <= values.keys()
     return None if wrong else LargeObject(**values)
+
+
+def read_large_read(raw: object, faults: ValidationErrors) -> LargeRead | None:
+    """How READs get large objects; None: as one, and after an error."""
+    right = 'an object like {"segment": "8MiB", "parallel": 8}'
+    if raw is None or not faults.is_object(raw, "large_read", right):
+        return None
+    before = len(faults.lines)
+    values = read_keys(raw, READ_KEYS, "large_read", faults)
+    if len(faults.lines) > before or "segment" not in values:
+        return None
+    values.setdefault("above", values["segment"])
+    if values["above"] < values["segment"]:
+        wrong = f"{values['above']} is less than segment ({values['segment']})"
+        faults.add("large_read.above", wrong, "at least as much, or leave it out")
+    return LargeRead(**values)
 
 
 def have_users(raw: object) -> bool:

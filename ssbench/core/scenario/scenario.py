@@ -22,6 +22,7 @@ from ssbench.core.model import (
     Group,
     InitialHeaders,
     LargeObject,
+    LargeRead,
     Phase,
     Profile,
     SizeClass,
@@ -149,6 +150,9 @@ class Scenario(Hiding, frozen=True, eq=False):
     large_object: Annotated[LargeObject | None, Key(None,
         "How objects above a size are stored in parts: see `In a large object`_.",
         "none: each object is stored as one")] = None
+    large_read: Annotated[LargeRead | None, Key(None,
+        "How READs get objects above a size in ranges: see `In a large read`_.",
+        "none: each object is read by one request")] = None
     #: Of the operations in use (operations.Parameter), all of them.
     parameters: Mapping[str, int | str] = {}
     warmup: Annotated[float, Key(units.seconds_or_none,
@@ -327,6 +331,8 @@ class Scenario(Hiding, frozen=True, eq=False):
             }
         if self.large_object:
             found["large_object"] = {k: v for k, v in asdict(self.large_object).items() if v != ""}
+        if self.large_read:
+            found["large_read"] = asdict(self.large_read)
         if self.think_time:
             found["think_time"] = [*self.think_time]
         if not self.load[0].rate:
@@ -530,6 +536,7 @@ def _read_file(
     sizes = found["sizes"] = parts.read_sizes(given, profile, picked, faults)
     found["stages"] = parts.read_stages(given.get("stages"), faults)
     found["large_object"] = parts.read_large_object(given.get("large_object"), faults)
+    found["large_read"] = parts.read_large_read(given.get("large_read"), faults)
     there = {key: given[key] for key in parameters if key in given}
     found["parameters"] = read_keys(there, parameters, "", faults)
     if not faults.of_header:

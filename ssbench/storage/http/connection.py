@@ -228,7 +228,7 @@ class Connection:
             raise self._failure(error, len(head), upload.size if upload else 0) from error
         if upload is None:
             moved = length
-        fields = now, first, last, moved, status, identifier, self._url, 0, 0, (), 0
+        fields = now, first, last, moved, status, identifier, self._url, 0, 0, (), 0, (), b""
         return _timing(Timing, fields)
 
     def abort(self, kind: ErrorKind, why: str) -> None:

@@ -411,6 +411,7 @@ class HeaderCollector(Collector):
 
 
 _CONTENT_RANGES = re.compile(rb"\r\ncontent-range:([^\r]*)", re.IGNORECASE)
+_ETAGS = re.compile(rb"\r\netag:([^\r]*)", re.IGNORECASE)
 
 
 class RangeCollector(HeaderCollector):
@@ -428,6 +429,19 @@ class RangeCollector(HeaderCollector):
             if len(found) != 1:
                 return None  # parse_head has rules for several
             self.headers = {"content-range": found[0].strip(b" \t").decode("latin-1")}
+        return head
+
+
+class PartCollector(RangeCollector):
+    """The same for a part of an object; also keeps ETag."""
+
+    def read_head(self, data: bytearray, count: int) -> Head | None:
+        head = super().read_head(data, count)
+        if head is not None:
+            found = _ETAGS.findall(data, 0, head.end)
+            if len(found) > 1:
+                return None
+            self.headers["etag"] = found[0].strip(b" \t").decode("latin-1") if found else ""
         return head
 
 
@@ -486,6 +500,12 @@ def check_range(headers: Mapping[str, str], timing: Timing, offset: int, length:
         return
     detail = f"range read of {asked}: the store returned {wrong}"
     raise StorageError(kind, detail, status=timing.status, timing=timing)
+
+
+def whole_size(headers: Mapping[str, str]) -> int | None:
+    """The size of an object of which a response has a range; None: it does not state it."""
+    found = _CONTENT_RANGE.fullmatch(headers.get("content-range", ""))
+    return int(found[3]) if found and found[3] != "*" else None
 
 
 def check_length(length: int, longest: int) -> None:

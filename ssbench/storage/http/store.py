@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import cycle, islice
 from time import perf_counter_ns
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from gevent.pool import Pool
 
@@ -17,7 +17,7 @@ from ssbench.core import operations
 from ssbench.core.bodycheck import claimed_md5
 from ssbench.core.content import content_mark, source_of
 from ssbench.core.errors import StorageError, UsageError
-from ssbench.core.model import ErrorKind, Job, LargeObject, Phase, Timing
+from ssbench.core.model import ErrorKind, Job, LargeObject, LargeRead, Phase, Timing
 from ssbench.core.naming import (
     CONTENT_HEADER,
     HEADERS_HEADER,
@@ -25,12 +25,20 @@ from ssbench.core.naming import (
     VERSION_HEADER,
     naming_of,
 )
+from ssbench.core.part_times import summary
 from ssbench.core.settings import URL_CHOICES, StorageSettings
 from ssbench.storage.base import METHODS, Action, Listed, Page, all_pages, listed_of, methods_of
 from ssbench.storage.directory import PIECE, DirectorySource, file_contents
 from ssbench.storage.http.connection import CONTINUE_S, Upload
 from ssbench.storage.http.pool import ConnectionPool
-from ssbench.storage.http.response import Collector, HeaderCollector, RangeCollector, check_range
+from ssbench.storage.http.response import (
+    Collector,
+    HeaderCollector,
+    PartCollector,
+    RangeCollector,
+    check_range,
+    whole_size,
+)
 from ssbench.storage.http.verify import (
     FOREIGN_ETAGS,
     ClaimedMd5,
@@ -157,8 +165,8 @@ class HttpStorage(HttpClient, ABC):
 
     def connect(self, count: int) -> None:
         self._bodies.prepare()
-        large = self._settings.large_object
-        super().connect(count * (large.parallel if large else 1))
+        several = self._settings.large_object, self._settings.large_read
+        super().connect(count * max(large.parallel if large else 1 for large in several))
 
     def close(self) -> None:
         super().close()
@@ -198,6 +206,10 @@ class HttpStorage(HttpClient, ABC):
             actions[operations.CREATE] = actions[operations.UPDATE] = self._write_verified
         if self._begin_sum is not None:
             actions[operations.READ] = self._read_summed
+        if self._settings.large_read is not None:
+            actions[operations.READ] = RangedReads(
+                self, self._settings.large_read, actions[operations.READ]
+            ).read
         if self._bodies.files is not None:
             actions[operations.CREATE] = FileUploads(self, self._bodies.files).create
         if self._settings.expect_continue:
@@ -619,27 +631,137 @@ class ObjectsInParts:
         return f"{part}: {found}" if found else ""
 
     def _all(self, request: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-        """The results of requests, ``parallel`` at once, in order.
+        """As ``all_of``."""
+        return all_of(request, items, self._large.parallel)
 
-        :raises StorageError: the first failure, when none is in flight any more.
-        """
-        failures: list[StorageError] = []
 
-        def attempt(item: Item) -> Result | None:
-            try:
-                return None if failures else request(item)
-            except StorageError as error:
-                failures.append(error)  # gevent would print one that leaves a greenlet
-                return None
+def all_of(request: Callable[[Item], Result], items: Iterable[Item], parallel: int) -> list[Result]:
+    """The results of requests, so many at once, in order.
 
-        pool = Pool(self._large.parallel)
+    :raises StorageError: the first failure, when none is in flight any more.
+    """
+    failures: list[StorageError] = []
+
+    def attempt(item: Item) -> Result | None:
         try:
-            results = list(pool.imap(attempt, items, maxsize=self._large.parallel))
-        finally:
-            pool.kill()
-        if failures:
-            raise failures[0]
-        return [each for each in results if each is not None]
+            return None if failures else request(item)
+        except StorageError as error:
+            failures.append(error)  # gevent would print one that leaves a greenlet
+            return None
+
+    pool = Pool(parallel)
+    try:
+        results = list(pool.imap(attempt, items, maxsize=parallel))
+    finally:
+        pool.kill()
+    if failures:
+        raise failures[0]
+    return [each for each in results if each is not None]
+
+
+class PartTiming(NamedTuple):
+    """A request for a part of an object."""
+
+    start_ns: int
+    timing: Timing
+
+
+def with_parts(timing: Timing, parts: Sequence[PartTiming]) -> Timing:
+    """The timing of an operation, with how long its parts took.
+
+    :param parts: in the order of their bytes, at least one.
+    """
+    times = [max(abs(each.timing.last_byte_ns) - each.start_ns, 0) for each in parts]
+    found = summary(times, [each.timing.url for each in parts])
+    return timing._replace(parts=found, part_id=parts[found[1]].timing.transaction_id)
+
+
+class RangedReads:
+    """READ of objects above a size: in ranges, several at once.
+
+    The first response names the version, and the others must be of it: so parts of two versions
+    never make one object, whatever is written meanwhile.
+
+    :param whole: READ of other objects.
+    """
+
+    def __init__(self, driver: HttpStorage, large: LargeRead, whole: Action) -> None:
+        self._driver, self._large, self._whole = driver, large, whole
+        self._bodies, self._verifies = driver._bodies, driver._settings.verify
+
+    def read(self, job: Job, deadline_ns: int) -> Timing:
+        """As an Action.
+
+        :raises StorageError: CHANGED: another version took the object's place meanwhile.
+        """
+        large = self._large
+        if job.size <= large.above:
+            return self._whole(job, deadline_ns)
+        first, headers = self._part(job, 0, min(large.segment, job.size), deadline_ns)
+        size, etag = whole_size(headers), headers.get("etag", "")
+        if size is None or not etag:
+            lacking = "no ETag" if size is not None else "no size of the object"
+            raise self._failure(
+                ErrorKind.PROTOCOL, job, f"{lacking} with the first of its parts", first.timing
+            )
+        if self._verifies and size != job.size:
+            wrong = f"{size} bytes in place of {job.size}"
+            raise self._failure(ErrorKind.CORRUPT, job, wrong, first.timing)
+
+        def further(start: int) -> PartTiming:
+            length = min(large.segment, size - start)
+            return self._part(job, start, length, deadline_ns, size, etag)[0]
+
+        starts = range(large.segment, size, large.segment)
+        parts = [first, *all_of(further, starts, large.parallel)]
+        return with_parts(
+            first.timing._replace(
+                last_byte_ns=max(abs(each.timing.last_byte_ns) for each in parts),
+                bytes_moved=sum(each.timing.bytes_moved for each in parts),
+                reconnects=sum(each.timing.reconnects for each in parts),
+            ),
+            parts,
+        )
+
+    def _part(
+        self, job: Job, start: int, length: int, deadline_ns: int, size: int = 0, etag: str = ""
+    ) -> tuple[PartTiming, Mapping[str, str]]:
+        """Read a part; returns the headers of the response, too.
+
+        :param size: of the object, by the first response; ``etag``: its version's, "": this is it.
+        """
+        driver, start_ns = self._driver, perf_counter_ns()
+        body: Collector = PartCollector(self._bodies.longest[job.size_class])
+        if self._verifies:
+            body = self._bodies.verifier.read_collector(job, start, length)
+        lines = f"Range: bytes={start}-{start + length - 1}\r\n"
+        if etag and not etag.startswith("W/"):  # If-Match is never true of a weak one
+            lines += f"If-Match: {etag}\r\n"
+        try:
+            timing = driver._read(job, deadline_ns, body, lines)
+        except StorageError as error:
+            if etag and error.status in (412, 416):
+                raise self._changed(job, start, error.timing) from error
+            raise
+        if etag and (body.headers.get("etag", ""), whole_size(body.headers)) != (etag, size):
+            raise self._changed(job, start, timing)
+        if not etag and (found := whole_size(body.headers)) is not None:
+            length = min(length, found)  # the object is shorter than it was
+        check_range(body.headers, timing, start, length)
+        if self._verifies:
+            driver._check_read(job, body, timing)
+        return PartTiming(start_ns, timing), body.headers
+
+    def _changed(self, job: Job, start: int, timing: Timing | None) -> StorageError:
+        what = f"another version took its place before the part from byte {start} on was read"
+        return self._failure(ErrorKind.CHANGED, job, what, timing)
+
+    def _failure(
+        self, kind: ErrorKind, job: Job, wrong: str, timing: Timing | None
+    ) -> StorageError:
+        status = timing.status if timing else 0
+        text = f"{self._bodies.naming.path(job)}: {wrong}"
+        return StorageError(kind, text, status=status, timing=timing)
 
 
 @contextmanager

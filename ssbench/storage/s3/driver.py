@@ -31,8 +31,10 @@ from ssbench.storage.http.response import HEAD_ONLY, Collector, HeaderCollector
 from ssbench.storage.http.store import (
     HttpStorage,
     ObjectsInParts,
+    PartTiming,
     is_initial,
     store_is_changed,
+    with_parts,
     written_after,
 )
 from ssbench.storage.s3.bodies import (
@@ -437,7 +439,7 @@ def check_encrypted(headers: Mapping[str, str], timing: Timing) -> None:
 class Part(NamedTuple):
     """A part that was uploaded or copied."""
 
-    timing: Timing
+    measured: PartTiming
     etag: str
     checksum: str  #: in XML; "": none
     mismatch: str  #: of the ETag; "": none
@@ -548,10 +550,11 @@ class MultipartObjects(ObjectsInParts):
             raise
         if self._open:
             self._abort(*self._open.popleft())
-        requests = begun, timing, *(part.timing for part in parts)
+        requests = begun, timing, *(part.measured.timing for part in parts)
         reconnects = sum(each.reconnects for each in requests)
         moved = job.size if source is None else 0
         timing = timing._replace(bytes_moved=moved, reconnects=reconnects)
+        timing = with_parts(timing, [part.measured for part in parts])
         mismatch = next((part.mismatch for part in parts if part.mismatch), "")
         self._check_written(source or job, job, deadline_ns, mismatch, timing)
         return timing
@@ -560,6 +563,7 @@ class MultipartObjects(ObjectsInParts):
         self, job: Job, upload_id: str, index: int, deadline_ns: int, source: Job | None
     ) -> Part:
         """Upload a part, or copy it from another object."""
+        start_ns = perf_counter_ns()
         content = self._part(source or job, index)
         query = f"partNumber={index + 1}&uploadId={quote(upload_id, safe='')}"
         copied, summed = Xml(1), None
@@ -587,7 +591,7 @@ class MultipartObjects(ObjectsInParts):
             raise malformed("a part with an ETag", timing)
         headers = {**response.headers, "etag": etag}
         mismatch = self._mismatch(f"part {index + 1}", content, headers)
-        return Part(timing, etag, summed.element if summed else "", mismatch)
+        return Part(PartTiming(start_ns, timing), etag, summed.element if summed else "", mismatch)
 
     def _complete(
         self, job: Job, upload_id: str, parts: Sequence[Part], deadline_ns: int

@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from functools import partial
+from time import perf_counter_ns
 from typing import TypeVar
 from urllib.parse import quote, unquote
 
@@ -43,8 +44,10 @@ from ssbench.storage.http.store import (
     HttpClient,
     HttpStorage,
     ObjectsInParts,
+    PartTiming,
     is_initial,
     store_is_changed,
+    with_parts,
     written_after,
 )
 from ssbench.storage.options import HttpSettings
@@ -503,7 +506,8 @@ class SegmentedObjects(ObjectsInParts):
         paths = self._paths(job, names)
         sources = self._paths(source, self._names(source)) if source else []
 
-        def put_segment(index: int) -> tuple[Timing, str, str]:
+        def put_segment(index: int) -> tuple[PartTiming, str, str]:
+            start_ns = perf_counter_ns()
             content = self._part(source or job, index)
             if sources:
                 headers = f"X-Copy-From: /{sources[index]}\r\nX-Fresh-Metadata: true\r\n"
@@ -514,7 +518,8 @@ class SegmentedObjects(ObjectsInParts):
                 timing, etag = self._client.upload(
                     "PUT", paths[index], content, deadline_ns, self._client.sum_lines(content)
                 )
-            return timing, etag, self._mismatch(names[index], content, {"etag": etag})
+            mismatch = self._mismatch(names[index], content, {"etag": etag})
+            return PartTiming(start_ns, timing), etag, mismatch
 
         path, body = self._path(job), b""
         with store_is_changed():
@@ -531,8 +536,10 @@ class SegmentedObjects(ObjectsInParts):
             timing, _ = self._client.upload(
                 "PUT", path, Upload(len(body), body), deadline_ns, headers
             )
-        reconnects = _reconnects(timing, *(part for part, _, _ in parts))
+        segments = [part for part, _, _ in parts]
+        reconnects = _reconnects(timing, *(each.timing for each in segments))
         timing = timing._replace(bytes_moved=0 if source else job.size, reconnects=reconnects)
+        timing = with_parts(timing, segments)
         mismatch = next((found for _, _, found in parts if found), "")
         self._check_written(source or job, job, deadline_ns, mismatch, timing)
         return timing
