@@ -486,7 +486,7 @@ PAGES: dict[str, Callable[..., str]] = {
 
 
 def made(path: Path) -> str:
-    """The page with all its parts made anew."""
+    """The page with all its generated parts."""
 
     def part(match: re.Match[str]) -> str:
         name, *arguments = match["what"].split()

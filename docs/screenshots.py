@@ -1,4 +1,4 @@
-"""Draws the pictures of docs/how-to/watching.rst anew: ``make screenshots``.
+"""Draws the pictures of docs/how-to/watching.rst again: ``make screenshots``.
 
 A run of half a minute against a temporary Swift, with the live page open in Chromium. Terminals are
 drawn by rich, as the run's display draws them.

@@ -258,7 +258,7 @@ AB = (
         metavar="OPTIONS", required=True, command_line_only=True,
         brief="options of variant B, compared with A"),
     row("--repeat", "repeat", units.whole(1, 1000), _VARIANT,
-        "run so many pairs; with --precision: at most", default=6, metavar="PAIRS",
+        "number of pairs; with --precision: at most", default=6, metavar="PAIRS",
         brief="pairs of runs, 6"),
     row("--precision", "precision", precision, _VARIANT,
         "stop as soon as the change of the rate (with --rate: of the median response time) is "

@@ -240,7 +240,7 @@ def _end_with_parent(fd: int, worker: Worker) -> None:
 
 
 class _JobProfile:
-    """Profiles the worker until it was sent so many jobs."""
+    """Profiles the worker until it was sent this many jobs."""
 
     def __init__(self, jobs: int) -> None:
         self._left = jobs

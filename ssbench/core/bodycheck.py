@@ -24,7 +24,7 @@ _OTHER_ETAGS = (
 )  # fmt: skip
 _MD5 = re.compile(r'("?)([0-9a-f]{32})\1')
 _NUMBER = re.compile(r"[0-9]{1,9}")
-#: A wrong body is compared with so many earlier versions, the latest; an older one counts as
+#: A wrong body is compared with this many earlier versions, the latest; an older one counts as
 #: corrupt. The first version of a server-side copy can be any below KEYS
 #: (content.version_of_copy).
 _OLDER_VERSIONS = 10_000

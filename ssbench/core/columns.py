@@ -381,7 +381,7 @@ def packed_count(packed: bytes, columns: int) -> int:
     """The number of rows of packed results, read without unpacking the rest.
 
     :param packed: msgpack of ``[count, column, ...]``.
-    :raises MessageError: if it isn't a list of a count and so many columns.
+    :raises MessageError: if it isn't a list of a count and that many columns.
     """
     # Of msgpack: the length of an array up to 15 is in its first byte, else in two more. A number
     # below 128 is a byte of its own, else its type says how many bytes follow.

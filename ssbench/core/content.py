@@ -216,7 +216,7 @@ def version_of_copy(source: bytes, version: int, copy: bytes) -> int:
 
 def _first_difference(whole: bytes | bytearray, begin: int, piece: memoryview) -> int:
     """Offset of the first difference in a piece that has one."""
-    right, wrong = 0, len(piece)  # so many bytes agree, and so many don't
+    right, wrong = 0, len(piece)  # bytes that agree, and that don't
     while wrong - right > 1:
         middle = (right + wrong) // 2
         if whole.startswith(piece[right:middle], begin + right):
@@ -238,7 +238,7 @@ def source_of(settings: StorageSettings, least_block: int = 0) -> SyntheticSourc
 
 
 def content_mark(settings: StorageSettings) -> str:
-    """What objects say about their content, so that a run with other content makes them anew; ""
+    """What objects say about their content, so that a run with other content uploads them again; ""
     for random bytes."""
     if settings.compressible:
         return "yes"

@@ -160,7 +160,7 @@ class Stage(Struct, frozen=True):
     """A part of a run under one load; None is for the scenario's own value."""
 
     seconds: float
-    users: int | None = None  #: at most so many operations at once
+    users: int | None = None  #: most operations at once
     rate: float | None = None  #: operations a second that fall due; None: a closed loop
     warmup: float = 0.0  #: seconds of its beginning that don't count
 

@@ -312,7 +312,7 @@ BULK_DELETE = register(Operation(
     11, "BULK_DELETE", Effect.REMOVES, target=Target.OBJECTS, not_found=NotFound.ERROR,
     parameters=(Parameter(
         "bulk_count", 100, 1, MAX_SET, store_limit="bulk_delete_max",
-        meaning="Objects that one request deletes; fewer if so many are not free.",
+        meaning="Objects that one request deletes; fewer if not enough are free.",
     ),),
     set_key="bulk_count", logged=("POST MULTI_OBJECT_DELETE",),
 ))

@@ -85,7 +85,7 @@ class Attempts(Struct):
             return NextStep.RETRY
         return NextStep.GIVE_UP
 
-    def anew(self, rejected: StorageError) -> Attempts:
+    def restarted(self, rejected: StorageError) -> Attempts:
         """A fresh set of attempts after new credentials: the retry count starts over.
 
         ``unknown`` stays: an earlier attempt may have had no response, also the rejected one when

@@ -144,7 +144,7 @@ def close_matches(word: str, known: Sequence[str], most: int = 1) -> list[str]:
 
 
 def first_of(names: Sequence[str], most: int) -> str:
-    """``a, b and 1,000 more``: so many of the names, and how many others there are."""
+    """``a, b and 1,000 more``: this many of the names, and how many others there are."""
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 

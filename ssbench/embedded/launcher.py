@@ -38,7 +38,7 @@ class EmbeddedSwift:
     of its account), test:tester3 (no admin) and admin:admin; S3, static and dynamic large
     objects, bulk, server-side copy, temporary URLs. It ends with this process.
 
-    :param sleep: waits so many seconds between two checks during ``start``; its exceptions end
+    :param sleep: waits this many seconds between two checks during ``start``; its exceptions end
         the start.
     """
 

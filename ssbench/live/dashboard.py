@@ -24,7 +24,7 @@ _LEVELS = "▁▂▃▄▅▆▇█"  #: of a spark line
 _LABEL_WIDTH, _FIGURE_WIDTH = 12, 40  #: columns before a spark line
 _LONGEST_SPARK = 60  #: columns, one per second
 _SHORTEST_BAR = 10
-_BESIDE_WIDTH = 120  #: from so many columns on, workers stand beside operations
+_BESIDE_WIDTH = 120  #: from this many columns on, workers stand beside operations
 _GAP, _TABLE_GAP = "  ", "    "  #: between columns, between tables that stand side by side
 _SHORTEST_NAME = 10  #: columns that the first one of a table keeps
 _LEAST_TABLE = 3  #: lines: a blank one, the heads of the columns, a row
@@ -233,7 +233,7 @@ def _length(line: Line) -> int:
 
 
 def _cut(line: Line, width: int, more: str) -> Iterator[Piece]:
-    """A line in so many columns; ``more`` ends one that is cut."""
+    """A line in this many columns; ``more`` ends one that is cut."""
     if _length(line) <= width:
         yield from line
         return

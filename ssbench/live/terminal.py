@@ -80,7 +80,7 @@ class RunView:
     def picture(
         self, state: LiveState, waiting: str, size: tuple[int, int], *, utf8: bool
     ) -> RenderableType:
-        """For a terminal of so many columns and lines."""
+        """For a terminal of this many columns and lines."""
         from ssbench.live.dashboard import Dashboard
 
         return Dashboard(state.title, state.progress, waiting, size, utf8=utf8)

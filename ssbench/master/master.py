@@ -167,7 +167,7 @@ class Master:
         self._interrupted = reason
 
     def begin_run(self, settings: StorageSettings, recorder: Recorder | None) -> None:
-        """Begin another run with the workers that are here, and count anew.
+        """Begin another run with the workers that are here, and count from 0.
 
         :param settings: of the run; its credentials are ignored, as they may have been renewed.
         """
@@ -212,7 +212,7 @@ class Master:
         return bool(self.workers.load_workers)
 
     def wait_for_workers(self, users: int, expected: int | None) -> None:
-        """Wait for so many workers; without a number, for workers that can run all users.
+        """Wait for this number of workers; without a number, for workers that can run all users.
 
         :raises NoWorkersError: if none, or fewer than expected, joined in time.
         """
@@ -311,8 +311,8 @@ class Master:
         return list(left), [worker.name for worker in self.workers.present.values()]
 
     def gather_workers(self, expected: int | None) -> None:
-        """Wait for so many workers of any kind, at most ``worker_wait_s``; without a number, until
-        no more join."""
+        """Wait for this number of workers of any kind, at most ``worker_wait_s``; without a number,
+        until no more join."""
         deadline_ns = self._clock() + int(self.limits.worker_wait_s * SECOND_NS)
         quiet_since_ns = self._clock()
         self.workers.allocate_users(1)  # without users, workers would take the run for over

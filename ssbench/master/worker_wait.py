@@ -13,7 +13,7 @@ from ssbench.transport.ends import MasterTransport
 #: Without --workers or --expect-workers: no new worker for this long means that all have joined.
 ALL_JOINED_NS = 2 * SECOND_NS
 #: Where the command is only about the workers that are there, so long for the first of them: on a
-#: busy host, those that waited for a master need more than two seconds to connect anew.
+#: busy host, those that waited for a master need more than two seconds to connect again.
 FIRST_JOINED_NS = 6 * SECOND_NS
 _MAX_OFFERS, _MAX_REFUSALS = 5, 3  #: in an error message
 
@@ -22,7 +22,7 @@ class WorkerWait:
     """The wait for workers at the start of a run.
 
     :param users: that the run needs.
-    :param expected: so many workers; None: as many as can run the users.
+    :param expected: number of workers; None: as many as can run the users.
     """
 
     def __init__(

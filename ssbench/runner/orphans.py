@@ -59,8 +59,8 @@ _INSTEAD = "cleanup-containers -b BASE deletes whole containers"
 #: Flags of an object: created by the run, deleted by the run, present in a listing.
 _CREATED, _DELETED, _LISTED = 1, 2, 4
 _PAGE_BITS = 10
-#: A run numbers its objects without gaps, so marks take at most so many bytes for each result, and
-#: so many to start with. Results beyond that are ignored.
+#: A run numbers its objects without gaps, so marks take at most this many bytes for each result,
+#: and this many to start with. Results beyond that are ignored.
 _BYTES_PER_RESULT = 4
 _BYTES_TO_START = 1 << 20
 _HIGHEST = (1 << 32) - 1

@@ -240,7 +240,7 @@ class SshWorkers:
 
     @property
     def count(self) -> int:
-        """Workers that were started; before that, at least so many will be."""
+        """Workers that were started; before that, the least number that will be."""
         return sum(
             len(host.started.workers) if host.started else host.given.processes or 1
             for host in self._hosts

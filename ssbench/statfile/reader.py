@@ -42,7 +42,7 @@ def read(
     ``a.stat`` also finds ``a.stat.gz``, and the other way round. A file that unfolds to far more
     than a run writes is read up to there, with a line in ``damage``.
 
-    :param tail_bytes: read only the blocks that begin in so many bytes at the end of the file.
+    :param tail_bytes: read only the blocks that begin in this many bytes at the end of the file.
     :raises NoStatFileError: in one line, if it can't be opened, or is a device or the like.
     :raises StatFileError: in one line, if it can't be read or is no stat file.
     """

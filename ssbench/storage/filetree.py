@@ -194,7 +194,7 @@ class FileTree:
         return self.folder(f"{container}/{above}" if slash else container, make=make), part
 
     def forget(self, container: str) -> None:
-        """Open a container's folders anew: they may have been deleted."""
+        """Open a container's folders again: they may have been deleted."""
         for path in [*self._open]:
             if path == container or path.startswith(f"{container}/"):
                 self._open.pop(path, None)

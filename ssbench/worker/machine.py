@@ -241,7 +241,7 @@ class CloseJobs(NamedTuple):
 
 
 class Connect(NamedTuple):
-    """Open the store if needed, connect it for so many users, then call ``connected``."""
+    """Open the store if needed, connect it for this many users, then call ``connected``."""
 
     phase: WorkerPhase
     users: int
@@ -460,7 +460,7 @@ class WorkerMachine:
             self._send_ready(phase)
 
     def connected(self, phase: WorkerPhase, users: int) -> None:
-        """The store is connected for so many users of this phase."""
+        """The store is connected for this many users of this phase."""
         if phase is not self.phase:
             return  # the master has changed the phase meanwhile
         phase.connected = users
@@ -692,7 +692,7 @@ class WorkerMachine:
     def _drop_all(self, why: str) -> None:
         before = self._dropped
         self._rejoin()
-        log.warning("%s: dropped %s, joining anew", why, plural(self._dropped - before, "job"))
+        log.warning("%s: dropped %s, joining again", why, plural(self._dropped - before, "job"))
 
     def _on_master_lost(self, how: str) -> None:
         if self._membership.known:

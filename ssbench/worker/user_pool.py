@@ -373,7 +373,7 @@ class UserPool:
                     renewals += 1
                     renewable = renewals < MAX_RENEWALS
                     start_ns = self._clock()  # no latency includes the renewal
-                    attempts = attempts.anew(error)
+                    attempts = attempts.restarted(error)
                 else:
                     renewable = False
                     continue

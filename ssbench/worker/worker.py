@@ -222,7 +222,7 @@ class Worker:
                 storage.connect(action.users)
         except Exception as error:  # noqa: BLE001 - any: the run must not wait for this worker
             fault = _connect_fault(error)
-            if phase is machine.phase:  # else the next one connects anew
+            if phase is machine.phase:  # else the next one connects again
                 machine.stop(fault, ExitStatus.FAILED)
         else:
             if phase is machine.phase and not phase.ready:

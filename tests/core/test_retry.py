@@ -109,7 +109,7 @@ def test_404_after_a_delete_repeated_by_the_driver_is_a_success() -> None:
 def test_404_after_a_delete_sent_before_an_outage_is_a_success() -> None:
     attempts = Attempts(DELETE, 10)
     assert attempts.after(failed(ErrorKind.CONNECT, sent=True)) is RETRY
-    assert attempts.anew(failed(401)).after(failed(404)) is DONE
+    assert attempts.restarted(failed(401)).after(failed(404)) is DONE
 
 
 @pytest.mark.parametrize("before", [failed(ErrorKind.RESET), failed(503), None])
@@ -120,7 +120,7 @@ def test_404_after_a_renewal_is_a_success_if_an_earlier_delete_may_have_worked(
     attempts = Attempts(DELETE, 10)
     if before:
         attempts.after(before)
-    attempts = attempts.anew(failed(401, reconnects=reconnects))
+    attempts = attempts.restarted(failed(401, reconnects=reconnects))
     assert (attempts.retries, attempts.reconnects) == (0, 0)
     assert attempts.after(failed(404)) is (DONE if before or reconnects else RETRY)
 
@@ -141,7 +141,7 @@ def test_a_mutation_that_was_done_in_part_stays_unknown(
     attempts = Attempts(operation, 0)
     attempts.after(error)
     assert attempts.unknown == unknown
-    assert Attempts(operation, 0).anew(error).unknown == unknown
+    assert Attempts(operation, 0).restarted(error).unknown == unknown
 
 
 def test_pauses_grow_up_to_a_bound() -> None:

@@ -398,7 +398,7 @@ def test_without_control_states_the_worker_drops_its_queue_and_joins_anew(
     assert here.machine.incarnation != first
     assert here.sent[-1] == Returned(first, RUN, [2])
     assert here.acted == [EndPhase(), CloseJobs()]
-    assert "half the worker timeout: dropped 2 jobs, joining anew" in caplog.text
+    assert "half the worker timeout: dropped 2 jobs, joining again" in caplog.text
     hello = here.hello()
     assert hello is not None
     assert hello.previous == first

@@ -68,8 +68,8 @@ class TransferConfig(Struct, frozen=True, kw_only=True):
     checksums: Sequence[str] = ()
     users: Sequence[int] = (16,)
     limit: Annotated[int | None,
-        of_field("--num-files", units.count, WHAT, "only so many, the first by name",
-            brief="only so many files")] = None
+        of_field("--num-files", units.count, WHAT, "number of files, the first by name",
+            brief="number of files")] = None
     #: None: the same path.
     worker_folder: Annotated[str | None,
         of_field("--worker-dir", types.path, WHAT,

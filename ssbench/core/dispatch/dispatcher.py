@@ -140,7 +140,7 @@ class ThroughputMeter:
         marks.append((now_ns, self._count))
 
     def expected_ns(self, count: int, now_ns: int) -> int:
-        """The time in ns in which so many jobs should complete.
+        """The time in ns in which this many jobs should complete.
 
         At least half of the time since the newest result: a store that stalls, or is slow with its
         first responses, must not cause ever more jobs to be sent.
@@ -160,7 +160,7 @@ class _GroupLoad(Struct):
     throughput: ThroughputMeter = field(default_factory=ThroughputMeter)
 
     def set_users(self, users: int, now_ns: int) -> None:
-        """Expect the throughput to change with the number of users, and measure it anew.
+        """Expect the throughput to change with the number of users, and measure it again.
 
         Workers that had no users open their sockets after the first batches of a stage are sent,
         to others. By the rate of one user, these batches would count against the credit for long.
@@ -175,7 +175,7 @@ class _GroupLoad(Struct):
 class Dispatcher(Struct):
     """Sends the jobs of one phase to the registered workers.
 
-    :param max_batch: at most so many jobs in a message (``--batch-size``).
+    :param max_batch: most jobs in a message (``--batch-size``).
     """
 
     workload: Workload

@@ -111,7 +111,7 @@ def _within(columns: Sequence[Any], count: int, bounds: Iterable[tuple[int, int]
     """True if all values of each packed column are within their bounds. Values are read only where
     base and width do not decide it.
 
-    :raises MessageError: if one is no column of so many values.
+    :raises MessageError: if one is no column of this many values.
     """
     for column, (least, most) in zip(columns, bounds, strict=True):
         if isinstance(column, int):

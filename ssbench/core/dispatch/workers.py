@@ -43,7 +43,7 @@ _LAST_MESSAGES_NS = SECOND_NS // 4
 _STATES_PER_TIMEOUT = 8
 #: Bounds of what hellos can make a master store, and send in each control state.
 MAX_NAMES, MAX_REFUSED, MAX_DEPARTED = 16384, 256, 16384
-#: Rate limits of new workers, in all and per id: a burst, then so many per second. A hello above
+#: Rate limits of new workers, in all and per id: a burst, then the rate per second. A hello above
 #: the limit is ignored; the worker repeats it a second later.
 _BURST, _BURST_PER_NAME = MAX_WORKERS, 16
 _PER_S, _PER_S_PER_NAME = 20, 1
@@ -450,7 +450,7 @@ class Workers:
         return worker
 
     def may_name(self, incarnation: int, numbers: int) -> bool:
-        """Whether a worker may name so many batches or jobs, which then count as named.
+        """Whether a worker may name this many batches or jobs, which then count as named.
 
         An honest one names each once, so no more than were sent. ``tick`` drops one that does.
         """

@@ -77,7 +77,7 @@ class Budget:
         return fits
 
     def works(self, steps: int) -> bool:
-        """Whether there is time for so many steps of a microsecond, which are then spent."""
+        """Whether there is time for this many steps of a microsecond, which are then spent."""
         if self._bytes_read is None:
             return True
         self._work += steps

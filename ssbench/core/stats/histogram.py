@@ -102,7 +102,7 @@ class Histogram:
         self._max = max(self._max, int(values.max()))
 
     def _add(self, buckets: range | Ints, counts: Ints, values: int) -> None:
-        """Add so many values: the counts of these buckets."""
+        """Add this many values: the counts of these buckets."""
         if not values:
             return
         self.count += values
@@ -203,7 +203,7 @@ class Histogram:
 
 
 def _is_dense(width: int, values: int) -> bool:
-    """Whether a count for each of so many adjacent buckets takes less than one for each in use."""
+    """Whether counts of this many adjacent buckets take less than those of the ones in use."""
     return width <= _PER_VALUE * values
 
 
@@ -288,7 +288,7 @@ def second_keys(values_ns: npt.NDArray[Any]) -> Ints:
 
 
 def _keys(values_ns: npt.NDArray[Any], bits: int) -> Ints:
-    """The upper part of each double with so many bits of the mantissa, less what all have in
+    """The upper part of each double with this many bits of the mantissa, less what all have in
     common: 0 ns is in bucket 0, 1 ns in bucket 1."""
     upper = values_ns.astype(np.float64).view(np.int64) >> (52 - bits)
     keys: Ints = np.maximum(upper - (1023 << bits) + 1, 0)
@@ -305,7 +305,7 @@ def coarser(keys: Ints, bits: int) -> Ints:
 
 
 def relative_error(bits: int) -> float:
-    """Of a quantile from keys that are ``coarser`` by so many bits."""
+    """Of a quantile from keys that are ``coarser`` by this many bits."""
     return SECOND_ERROR * (2**bits + 1) if bits else SECOND_ERROR
 
 

@@ -361,7 +361,7 @@ class PhaseResults:
     def _add_columns(
         self, parts: dict[str, list[Ints]], columns: Mapping[str, Ints], rows: int
     ) -> None:
-        """Add so many rows, with the defaults of missing columns."""
+        """Add this many rows, with the defaults of missing columns."""
         for name, arrays in parts.items():
             if name in columns:
                 arrays.append(columns[name])
@@ -561,7 +561,7 @@ def _unpacked(names: tuple[str, ...], batches: Sequence[ResultBatch]) -> list[tu
 
 
 def _of_matrix(bases: npt.NDArray[Any], items: npt.NDArray[Any] | None, count: int) -> Ints:
-    """The values of a column of a matrix of batches, with so many rows each."""
+    """The values of a column of a matrix of batches, with this many rows each."""
     if items is not None:
         values = as_ints(items)
         return (values + as_ints(bases)[:, None] if bases.any() else values).reshape(-1)

@@ -79,7 +79,7 @@ class _Latencies:
         self.waiting += len(codes)
 
     def flush(self, bits: int) -> None:
-        """Count what waits, in buckets made coarser by so many bits."""
+        """Count what waits, in buckets made coarser by this many bits."""
         if not self.waiting:
             return
         codes = _coarser(np.concatenate(self._waiting), bits)
@@ -96,7 +96,7 @@ class _Latencies:
         self._blocks.append((seconds[begins], begins, keys, counts.astype(small)))
 
     def unite(self, bits: int) -> None:
-        """Make one block of all, in buckets made coarser by so many bits."""
+        """Make one block of all, in buckets made coarser by this many bits."""
         if not self._blocks:
             return
         pieces = [

@@ -159,7 +159,7 @@ def latency_of(name: str, tally: Tally) -> str | None:
 
 
 def is_sparse(percent: float, count: int) -> bool:
-    """Whether fewer than ``ENOUGH_BEYOND`` of so many values are beyond that percentile. The
+    """Whether fewer than ``ENOUGH_BEYOND`` of this many values are beyond that percentile. The
     maximum (100) is exact."""
     return percent < 100 and round(count * (100 - percent) / 100, 6) < ENOUGH_BEYOND
 

@@ -606,7 +606,7 @@ class TargetPicker:
     def _touch(
         self, operation: int, number: int, now_s: float, target: Given = None, size: Given = None
     ) -> Drawn:
-        """As ``_use``; the object's time starts anew."""
+        """As ``_use``; the object's time starts over."""
         job = self._use(operation, number, now_s, target)
         if type(job) is Job:
             self.pool.writing(job.object, now_s)

@@ -355,7 +355,7 @@ class ObjectPool:
             self._expiry.writing(number, now_s)
 
     def written(self, number: int, happened: bool) -> None:
-        """Such a job has ended; if it happened, the object's lifetime starts anew."""
+        """Such a job has ended; if it happened, the object's lifetime starts over."""
         if self._expiry is not None:
             self._expiry.written(number, happened)
 
@@ -456,7 +456,7 @@ class AgeIndex:
 
     def newest(self, rank: int) -> int:
         """The newest number but ``rank``, which is below the number of those present."""
-        left = self._present - rank  # so many up to the one sought
+        left = self._present - rank  # number up to the one sought
         index = 0
         step = 1 << self._size.bit_length()
         while step:

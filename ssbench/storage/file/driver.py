@@ -46,7 +46,7 @@ _SAFE = os.O_NOFOLLOW | os.O_NONBLOCK
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 _POST_ATTRIBUTE = f"{ATTRIBUTE}.post"
 _COPY_STEP = 1 << 28  #: bytes between two looks at the deadline
-_OVERLONG = 1 << 20  #: a file may be so many bytes longer than its class allows, as over HTTP
+_OVERLONG = 1 << 20  #: a file may be this much longer than its class allows, as over HTTP
 
 
 class FileStorage(FileClient):
@@ -399,7 +399,7 @@ class FileStorage(FileClient):
             raise StorageError(ErrorKind.RESET, "closed by us")
 
     def _failure(self, error: OSError, job: Job, *, sent: bool = True) -> StorageError:
-        if error.errno in (errno.ENOENT, errno.ESTALE):  # its folder may have been made anew
+        if error.errno in (errno.ENOENT, errno.ESTALE):  # its folder may have been created again
             self._tree.forget(self._naming.container(job.size_class, job.object))
         return failure(error, self._where(job), sent=sent)
 

@@ -139,7 +139,7 @@ class FileAccess:
         if not tree.has_attributes():
             notes.append(
                 f"{settings.path} ({kind or 'its file system'}) has no extended attributes: POST"
-                " fails, and each run uploads its initial objects anew"
+                " fails, and each run uploads its initial objects again"
             )
         return notes
 

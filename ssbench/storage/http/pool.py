@@ -102,7 +102,7 @@ class ConnectionPool:
         same holds if the server had sent 408 (Request Timeout) before it received the request.
 
         :param longest: bytes of the longest object that the response may carry.
-        :param unsigned: if given, a second attempt is signed anew; ``head`` is of the first one.
+        :param unsigned: if given, a second attempt is signed again; ``head`` is of the first one.
         :raises StorageError: there was no complete response.
         """
         connection = self._idle.pop() if self._idle else self._next(deadline_ns)

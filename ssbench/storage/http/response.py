@@ -28,8 +28,8 @@ from ssbench.core.text import printable, shortened
 
 MAX_HEAD = 65536  #: bytes of status line and headers; longer heads are rejected
 _MAX_CHUNK_LINE = 1024  #: bytes of a chunk's size and extensions
-#: Beyond so many chunks, the mean size must reach this many bytes: 1 MiB in one-byte chunks would
-#: take seconds to parse.
+#: Beyond this number of chunks, their mean size must reach this many bytes: 1 MiB in one-byte
+#: chunks would take seconds to parse.
 _MANY_CHUNKS, _MIN_CHUNK_MEAN = 4096, 64
 _MAX_LENGTH_DIGITS = 18
 _MAX_ID = 256  #: bytes kept of a transaction id, which goes into results and stat files

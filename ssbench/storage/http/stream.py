@@ -39,7 +39,7 @@ _DISCARD_BUFFER = memoryview(mmap(-1, 16 * 1024 * 1024))
 #: Bytes of a long body to wait for at a time. Discarding a MiB takes 10 µs; a wake-up for each of
 #: its segments takes ten times as long, and the server's core pays for the wake-ups.
 _BULK = 512 * 1024 if _LINUX else 1
-_SMALL = 32 * 1024  #: up to so many bytes, setting the low-water mark costs more than it saves
+_SMALL = 32 * 1024  #: up to this size, setting the low-water mark costs more than it saves
 _U64, _TWO_U64 = Struct("=Q"), Struct("=QQ")
 #: Offsets in struct tcp_info (linux/tcp.h): tcpi_bytes_acked; tcpi_bytes_sent, tcpi_bytes_retrans.
 _BYTES_ACKED_AT, _BYTES_SENT_AT, _TCP_INFO_SIZE = 120, 200, 216

@@ -410,7 +410,7 @@ class S3Storage(S3Client, HttpStorage):
 
 def probed(head: Callable[[], Timing]) -> Timing:
     """The response to the HEAD of an initial object, also if it is 400 or 403: so it is for one
-    that is encrypted with another key (SSE-C), which is made anew. If the reason is another one,
+    that is encrypted with another key (SSE-C), which is created again. If the reason is another,
     the PUT shows it: a response to HEAD can't say.
 
     :raises StorageError: any other failure.

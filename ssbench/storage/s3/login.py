@@ -143,7 +143,7 @@ class S3Login:
             return Access(settings, self._credentials(), bool(self._customer_key))
 
     def renew(self) -> Credentials:
-        """Issue a key anew: of the present day, for the region that the store names, from what
+        """Issue a new key: of the present day, for the region that the store names, from what
         the environment and the shared files say now.
 
         :raises AuthError: the store rejects it.
