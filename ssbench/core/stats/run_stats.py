@@ -233,9 +233,11 @@ class RunStats:
 
     @property
     def operations(self) -> list[int]:
-        """Numbers of the CRUD operations, then of others with results."""
+        """Numbers of the CRUD operations, then of others with results; of a part only its own."""
         others = self._tallies.operations - set(CRUD)
-        return [*CRUD, *sorted(others)]
+        asked = self.chosen.operation_names
+        crud = [row for row in CRUD if not asked or row.name in asked]
+        return [*crud, *sorted(others)]
 
     @property
     def stage_count(self) -> int:
