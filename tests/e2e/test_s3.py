@@ -6,6 +6,7 @@ import re
 import signal
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,53 @@ def test_tags_and_conditional_writes_of_a_run(commands: Commands, versitygw: S3S
     assert verified.counted()[1] == 0
     commands.master("cleanup-containers", "-b", "races", *versitygw.options, **given).wait().fine()
     assert not [name for name in versitygw.contents() if name.startswith("races")]
+
+
+@pytest.mark.program("versitygw")
+@pytest.mark.parametrize("own", [[], ["--s3-bucket", "versions"]], ids=["buckets", "prefixes"])
+def test_clean_up_deletes_versions_and_names_what_is_locked(
+    commands: Commands, versitygw: S3Server, own: list[str]
+) -> None:
+    place, client = [*versitygw.options, *own], versitygw.client()
+    given = {"environment": versitygw.environment}
+    path = scenario(commands, "kept", container_count=1)
+    bucket = own[1] if own else "kept-000000"
+    if own:
+        versitygw.make_bucket(bucket)
+    run = ["-f", path, "-o", 60, *place]
+    commands.run(*run, workers=1, **given).fine()
+    client.put_object(Bucket=bucket, Key="other/object", Body=b"of somebody else")
+    enabled = {"Status": "Enabled"}
+    client.put_bucket_versioning(Bucket=bucket, VersioningConfiguration=enabled)
+    commands.run(*run, workers=1, **given).fine()
+
+    def versions() -> list[str]:
+        found = client.list_object_versions(Bucket=bucket)
+        return [each["Key"] for each in (*found["Versions"], *found.get("DeleteMarkers", ()))]
+
+    kept, version = next(
+        (each["Key"], each["VersionId"])
+        for each in client.list_object_versions(Bucket=bucket)["Versions"]
+        if "tiny" in each["Key"] and each["VersionId"] != "null"
+    )
+    until = datetime.now(timezone.utc) + timedelta(hours=1)
+    locked = {"ObjectLockEnabled": "Enabled"}
+    client.put_object_lock_configuration(Bucket=bucket, ObjectLockConfiguration=locked)
+    retention = {"Mode": "GOVERNANCE", "RetainUntilDate": until}
+    client.put_object_retention(Bucket=bucket, Key=kept, VersionId=version, Retention=retention)
+    cleanup = ["cleanup-containers", "-b", "kept", *place]
+    ended = commands.master(*cleanup, **given).wait()
+    assert ended.status == 1
+    assert f"keeps 1 version of objects: {kept}: AccessDenied: locked" in ended.err
+    assert f"until {until:%Y-%m-%dT%H:%M:%S}" in ended.err
+    if own:
+        assert "other/object" in versions()
+    client.delete_object(Bucket=bucket, Key=kept, VersionId=version, BypassGovernanceRetention=True)
+    commands.master(*cleanup, **given).wait().fine()
+    if own:
+        assert set(versions()) == {"other/object"}
+    else:
+        assert "kept-000000" not in versitygw.contents()
 
 
 def done(started: Started, operation: str) -> int:

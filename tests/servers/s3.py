@@ -7,6 +7,7 @@ import socket
 import subprocess
 import time
 from contextlib import ExitStack, suppress
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -121,7 +122,12 @@ class VersityGW(FolderS3):
     secret_key = "Vg5-secret-of-the-gateway"
 
     def command(self, port: int, folder: str) -> list[str]:
-        return [path_of("versitygw"), "--quiet", "--port", f"127.0.0.1:{port}", "posix", folder]
+        objects, versions = Path(folder, "objects"), Path(folder, "versions")
+        objects.mkdir()
+        versions.mkdir()
+        address = f"127.0.0.1:{port}"
+        return [path_of("versitygw"), "--quiet", "--port", address, "posix", "--versioning-dir",
+                str(versions), str(objects)]  # fmt: skip
 
 
 class RcloneS3(FolderS3):

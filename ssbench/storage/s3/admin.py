@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from heapq import nsmallest
 from time import time
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind
 from ssbench.core.settings import StorageSettings
-from ssbench.core.text import printable
+from ssbench.core.text import plural, printable
 from ssbench.storage.base import (
     ContainerEntry,
     ContainerInfo,
@@ -35,6 +35,7 @@ from ssbench.storage.s3.bodies import (
     check_buckets,
     check_listing,
     container_of,
+    delete_request,
     is_truncated,
     listing_query,
     malformed,
@@ -42,7 +43,7 @@ from ssbench.storage.s3.bodies import (
     size_of,
     upload_metadata,
 )
-from ssbench.storage.s3.client import Place, S3Client
+from ssbench.storage.s3.client import Place, S3Client, content_md5
 
 _PAGE = 1000  #: entries of a listing page, and names of a multi-delete: S3's maximum
 _BUCKETS_MAX = 100_000  #: in one response; S3 does not page them unless asked
@@ -252,6 +253,12 @@ class S3Admin(S3Client):
             return False
         if found.object_count != 0 or self._has_uploads(container):
             raise StorageError(ErrorKind.STATUS, f"{place.path} is not empty", status=409)
+        if self._own.bucket and found.marked and self._has_versioning(place):
+            # Where objects can be locked, versitygw 1.8 does not delete the only version of an
+            # object that is older than the bucket's versioning.
+            self._put_mark(place)
+            self._delete_versions(place)
+            return True
         if found.marked:
             self._is_there("DELETE", place, place.path + MARK)
         if self._own.bucket:
@@ -259,15 +266,88 @@ class S3Admin(S3Client):
         try:
             return self._is_there("DELETE", place, place.bucket_path)
         except StorageError as error:
-            if found.marked:  # or no cleanup would take it for ours any more
-                self._put_mark(place)
-            if error.status == 409 and self._has_versioning(place):
-                raise StorageError(
-                    ErrorKind.STATUS,
-                    f"{place.path} keeps versions of deleted objects, which ssbench does not"
-                    f" delete: remove them with other tools ({error.detail})",
-                ) from error
-            raise
+            if not found.marked:
+                raise
+            self._put_mark(place)  # or no cleanup would take it for ours any more
+            if error.status != 409 or not self._has_versioning(place):
+                raise
+        self._delete_versions(place)
+        return self._is_there("DELETE", place, place.bucket_path)
+
+    def _delete_versions(self, place: Place) -> None:
+        """Delete all versions and delete markers of a container that is ours, those of its mark
+        last: until then it stays ours.
+
+        :raises StorageError: the store keeps some.
+        """
+        mark = place.prefix + MARK
+        kept: dict[tuple[str, str], str] = {}
+        read, of_mark, new = 0, False, list[tuple[str, str]]()
+        while True:
+            found = self._versions(place)
+            kept |= dict.fromkeys({*found} & {*new} - {*kept}, "still there after its deletion")
+            read += len(found)
+            check_listed(read, max(self._settings.listed_max, _PAGE), f"versions of {place.path}")
+            new = [each for each in found if each not in kept and (each[0] != mark or of_mark)]
+            if new:
+                kept |= self._delete_these(place, new)
+            elif of_mark or kept:
+                break
+            else:
+                of_mark = True
+        if kept:
+            (key, version), code = next(iter(kept.items()))
+            raise StorageError(
+                ErrorKind.STATUS,
+                f"{place.path} keeps {plural(len(kept), 'version')} of objects: {printable(key)}:"
+                f" {printable(code)}{self._lock_of(place, key, version)}",
+            )
+
+    def _delete_these(
+        self, place: Place, versions: Sequence[tuple[str, str]]
+    ) -> dict[tuple[str, str], str]:
+        """Delete versions, by key and id; those that are left with S3's code for the reason."""
+        body = delete_request(*zip(*versions, strict=True))
+        response = Xml(len(versions))
+        timing = self.request(
+            "POST", place, place.bucket_path, "delete=", content_md5(body), response, body
+        )
+        left = {
+            (record.get("Key", ""), record.get("VersionId", "")): record.get("Code", "")
+            for record in response.check("DeleteResult", timing).of("Error")
+            if record.get("Code") not in ("NoSuchKey", "NoSuchVersion")
+        }
+        if not left.keys() <= {*versions}:
+            raise malformed("errors of the versions that were requested", timing)
+        return left
+
+    def _versions(self, place: Place) -> list[tuple[str, str]]:
+        """A page of the versions and delete markers of a container: key and id."""
+        prefix = quote(place.prefix, safe="")
+        query = f"encoding-type=url&max-keys={_PAGE}&prefix={prefix}&versions="
+        listing = self._xml(place, place.bucket_path, query, _PAGE).check("ListVersionsResult")
+        records = [*listing.of("Version"), *listing.of("DeleteMarker")]
+        found = [(name_in(listing, r.get("Key", "")), r.get("VersionId", "")) for r in records]
+        if not all(key.startswith(place.prefix) for key, _ in found):
+            raise malformed("a listing of the prefix that was requested")
+        return found
+
+    def _lock_of(self, place: Place, key: str, version: str) -> str:
+        """Until when a version is locked, as text; "" if the store doesn't say so."""
+        collector = Collector(bodiless=True)
+        path = place.path + quoted_name(key.removeprefix(place.prefix), "/")
+        with suppress(StorageError):
+            self.request(
+                "HEAD", place, path, f"versionId={quote(version, safe='')}", self.encryption,
+                collector,
+            )  # fmt: skip
+        headers = collector.headers
+        until = headers.get("x-amz-object-lock-retain-until-date", "")
+        if until:
+            mode = headers.get("x-amz-object-lock-mode", "")
+            return f": locked ({printable(mode)}) until {printable(until)}"
+        held = headers.get("x-amz-object-lock-legal-hold", "").upper() == "ON"
+        return ": locked by a legal hold" if held else ""
 
     def _has_versioning(self, place: Place) -> bool:
         """Whether the bucket has, or had, versioning; False if the store doesn't say."""

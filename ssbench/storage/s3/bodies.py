@@ -48,13 +48,15 @@ _OURS = re.compile(r".*_[0-9]{6,10}(_[^/]+)?", re.DOTALL)
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
 _ESCAPED = re.compile(r"--([0-9a-f]{2})|-")
 #: Elements that hold a record, below the root.
-_RECORDS = frozenset({"Contents", "CommonPrefixes", "Bucket", "Error", "Tag", "Upload"})
+_RECORDS = frozenset(
+    {"Contents", "CommonPrefixes", "Bucket", "DeleteMarker", "Error", "Tag", "Upload", "Version"}
+)
 #: Elements whose text is used, in records and below the root.
 _VALUES = frozenset(
     {
         "Buckets", "Code", "ETag", "EncodingType", "Initiated", "IsTruncated", "Key", "KeyCount",
         "Marker", "Message", "Name", "NextContinuationToken", "Prefix", "Size", "Status",
-        "UploadId", "Value",
+        "UploadId", "Value", "VersionId",
     }
 )  # fmt: skip
 #: The marker object of a container: it says that ssbench made it. No object of ours has this name.
@@ -421,9 +423,16 @@ def complete_request(parts: Iterable[tuple[str, str]]) -> bytes:
     return f'<{root} xmlns="{_NAMESPACE}">{elements}</{root}>'.encode()
 
 
-def delete_request(keys: Sequence[str]) -> bytes:
-    """The body of a multi-delete whose response lists failures only."""
-    objects = "".join(f"<Object><Key>{escape(key)}</Key></Object>" for key in keys)
+def delete_request(keys: Sequence[str], versions: Sequence[str] = ()) -> bytes:
+    """The body of a multi-delete whose response lists failures only.
+
+    :param versions: of each key the id of a version; (): its newest, which leaves a delete marker.
+    """
+    ids = [f"<VersionId>{escape(each)}</VersionId>" for each in versions] or [""] * len(keys)
+    objects = "".join(
+        f"<Object><Key>{escape(key)}</Key>{version}</Object>"
+        for key, version in zip(keys, ids, strict=True)
+    )
     return f"<Delete><Quiet>true</Quiet>{objects}</Delete>".encode()
 
 

@@ -550,17 +550,6 @@ def test_a_store_may_have_no_listing_of_uploads(status: int, deleted: bool) -> N
     assert ("/b-000001" in server.paths) != deleted
 
 
-def test_versions_that_keep_a_bucket_are_named() -> None:
-    server = Buckets("/b-000001", "/b-000001/.ssbench", **{"DELETE_b-000001": 409})
-    versioning = "<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>"
-    server.said["versioning="] = response(200, versioning)
-    with (
-        admin_of(server) as admin,
-        pytest.raises(StorageError, match=r"keeps versions of deleted .*Fault"),
-    ):
-        admin.delete_container("b_000001")
-
-
 def test_a_store_without_version_2_of_listings_keeps_nothing() -> None:
     server = Buckets()
 
