@@ -21,6 +21,7 @@ from ssbench.cli.options import (
     KILL_WORKERS,
     LOUDNESS,
     MAKE_KEY,
+    MARK,
     NECTAR,
     PROFILER,
     REPORT_SCENARIO,
@@ -170,6 +171,16 @@ COMMANDS: Mapping[str, Command] = {
         "commands.run:list_scenarios",
         "list the canned scenarios",
         "Lists the scenarios that ship with ssbench, for run-scenario -f.",
+    ),
+    "mark": Command(
+        MARK,
+        "commands.mark:mark",
+        "mark this moment in the run that goes on",
+        "Marks this moment in a run that this user has started on this host, for its report, its "
+        "charts and its stat file.",
+        stray="give the text in one word, in quotation marks",
+        examples=("'node 3 down'",),
+        is_common=False,
     ),
     "kill-workers": Command(
         KILL_WORKERS,

@@ -372,6 +372,13 @@ COMPARE = (
     *without(SELECTION, "operation_names"),
     _MEMORY,
 )
+MARK = (
+    row("", "text", str, "", "what happens now, such as 'node 3 down'", metavar="TEXT",
+        required=True, brief="what happens now"),
+    row("--run", "run", str, "",
+        "which run, where several go on: the master's process id, the run's id or the scenario",
+        metavar="RUN", command_line_only=True, brief="which run, where several go on"),
+)
 KILL_WORKERS = (
     of_run("worker_wait_s", group="",
             help="longest wait for workers to connect and to exit",

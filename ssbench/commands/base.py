@@ -102,6 +102,8 @@ def serving(
 ) -> Iterator[tuple[LivePage | None, Watch, Stop]]:
     """The page of --web, if any, an observer with all sinks that serve something until the
     process ends, and what ends the run."""
+    from ssbench.live.control import controlled  # loads slowly
+
     watch, stop = Watch(), Stop()
     with ExitStack() as stack:
         if ns.metrics_address:
@@ -115,7 +117,14 @@ def serving(
         page = stack.enter_context(_live_page(ns, stop))
         if page:
             watch.add(page)
+        stack.enter_context(controlled(lambda: _described(watch, config), stop.mark))
         yield page, watch, stop
+
+
+def _described(watch: Watch, config: RunConfig) -> tuple[str, str]:
+    """The id of the present run, and the scenario's name."""
+    header = watch.state.header
+    return header.run_id if header else "", Path(config.scenario.source).stem
 
 
 @contextmanager

@@ -75,7 +75,7 @@ class BrowseSite:
             return Page(_template().render(fault=printable(str(error))), status=status)
         return None
 
-    def post(self, path: str) -> bool:
+    def post(self, path: str, query: Query) -> bool:
         """The page has no actions: every POST is refused."""
         return False
 

@@ -23,7 +23,7 @@ from ssbench.core.columns import WIDTHS, unpack_column
 from ssbench.core.model import NONE_NS, ErrorKind, Phase, Result
 
 if TYPE_CHECKING:
-    from ssbench.core.records import RunHeader
+    from ssbench.core.records import EventRecord, RunHeader
 
 
 #: States of workers that need attention, the gravest first.
@@ -112,6 +112,9 @@ class Observer:
 
     def describe_run(self, header: RunHeader) -> None:
         """A run begins, with this header of its stat file."""
+
+    def mark(self, event: EventRecord) -> None:
+        """Somebody has marked this moment."""
 
     def start_run(self, number: int, name: str) -> None:
         """A run of a series begins; not called for a single run.

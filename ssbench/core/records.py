@@ -176,6 +176,14 @@ class ProfileRecord(Struct, frozen=True):
     overhead_ns: Whole = 0
 
 
+class EventRecord(Struct, frozen=True):
+    """What somebody marked while the run went on, by ``ssbench-master mark`` or on its page."""
+
+    at_s: Finite  #: wall clock of the master, seconds since 1970
+    text: str
+    who: str = ""  #: name of the user, or "page"
+
+
 class RunFooter(Struct, frozen=True):
     """How the run ended. Absent if it was cut off."""
 
@@ -205,5 +213,6 @@ Record = (
     | ResultBatch
     | HostRecord
     | ProfileRecord
+    | EventRecord
     | RunFooter
 )

@@ -25,7 +25,7 @@ from ssbench.core.operations import OPERATIONS, row_of
 from ssbench.core.text import latency_text, plural
 
 if TYPE_CHECKING:
-    from ssbench.core.records import RunHeader
+    from ssbench.core.records import EventRecord, RunHeader
 
 #: Titles of phases for people. IDLE: containers are made before the workers have jobs.
 TITLES: Mapping[Phase, str] = {
@@ -37,6 +37,7 @@ TITLES: Mapping[Phase, str] = {
 #: Their names for programs.
 PHASES = {phase: phase.name.lower() for phase in Phase} | {Phase.IDLE: "containers"}
 _EVERY_S = 1.0  #: between two states that a sink shows
+_MARKS_SHOWN = 100
 _CAUSES_SHOWN = 4  #: of errors; a line has no space for more
 
 
@@ -88,6 +89,7 @@ class LiveState(Struct, frozen=True):
     waits_since_s: float = 0.0  #: by the clock of ``now_s``
     before: Totals = Totals()  #: of the phases that are over
     header: RunHeader | None = None  #: of the run
+    marks: tuple[EventRecord, ...] = ()  #: of the run; the newest
     now_s: float = 0.0  #: monotonic
     time_s: float = 0.0  #: since 1970
 
@@ -164,7 +166,11 @@ class Watch(Observer):
             self.end_phase()
 
     def describe_run(self, header: RunHeader) -> None:
-        self._set(header=header)
+        self._set(header=header, marks=())
+
+    def mark(self, event: EventRecord) -> None:
+        self._set(marks=(*self.state.marks[-_MARKS_SHOWN + 1 :], event))
+        self.info(f"Mark by {event.who}: {event.text}" if event.who else f"Mark: {event.text}")
 
     def start_run(self, number: int, name: str) -> None:
         self._set(run=(number, name))
@@ -275,6 +281,7 @@ def state_map(state: LiveState) -> dict[str, Any]:
             str(status): count for status, count in sorted(progress.errors_by_status.items())
         },
         "workers_by_state": workers_by_state(progress),
+        "marks": [{"time_s": e.at_s, "text": e.text, "who": e.who} for e in state.marks],
     }
 
 

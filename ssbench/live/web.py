@@ -57,8 +57,8 @@ class WebSite(Protocol):
     def get(self, path: str, query: Query) -> Page | Iterator[str] | None:
         """A page; or data of server-sent events, "" for a sign of life; None: there is neither."""
 
-    def post(self, path: str) -> bool:
-        """Do what a button is for; False: there is no such button."""
+    def post(self, path: str, query: Query) -> bool:
+        """Do what a button is for; False: there is no such button, or it does nothing now."""
 
 
 class WebServer:
@@ -172,7 +172,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if self.headers.get("Origin") != f"http://{self.headers.get('Host')}":
             self.send_error(403, "Not from this page")
-        elif self.server.web.site.post(path):
+        elif self.server.web.site.post(path, query):
             self.send_response(204)
             self.end_headers()
         else:
@@ -321,8 +321,11 @@ class LivePage(Sink):
             return Page(self.report, "'unsafe-inline'")
         return self.states() if path == "/events" else None
 
-    def post(self, path: str) -> bool:
-        """End the run gracefully. A second request would end it at once: there is none."""
+    def post(self, path: str, query: Query) -> bool:
+        """Mark this moment; or end the run gracefully. A second request to end would end it at
+        once: there is none."""
+        if path == "/mark":
+            return not self._stop.mark(query.get("text", [""])[-1], "page")
         if path != "/stop":
             return False
         with self._changed:

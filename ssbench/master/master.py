@@ -10,7 +10,7 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from msgspec.structs import replace
@@ -37,7 +37,7 @@ from ssbench.core.messages import (
     Returned,
 )
 from ssbench.core.model import SECOND_NS, Phase, Result, WorkerExit
-from ssbench.core.records import MASTER, ProfileRecord, WorkerRecord
+from ssbench.core.records import MASTER, EventRecord, ProfileRecord, WorkerRecord
 from ssbench.core.settings import Credentials, Limits, StorageSettings
 from ssbench.core.text import plural, printable, said
 from ssbench.host.live import HostLive
@@ -81,6 +81,7 @@ class Master:
     :param children: workers that were started for it; one that exits is given up at once.
     :param profile: sample where this process and the workers spend CPU time in a run phase, and
         record it; this process only if it runs the phase in its main thread.
+    :param marks: gives what somebody marked since its last call.
     """
 
     def __init__(
@@ -96,6 +97,7 @@ class Master:
         host: HostLive | None = None,
         children: Sequence[Children] = (),
         profile: bool = False,
+        marks: Callable[[], Iterable[EventRecord]] = tuple,
         clock: Callable[[], int] = time.perf_counter_ns,
     ) -> None:
         self.limits = limits
@@ -118,6 +120,7 @@ class Master:
         self._hosts = HostMetricsRecorder(host, self.recorder.write, self._warn_of_worker)
         self._phase: PhaseMachine | None = None
         self._profile = profile
+        self._marks = marks
         self._profiled: set[int] = set()  # indexes of workers, in this run
         self._needs_workers = False  # from when all have joined until they are released
         self._lost_between_runs: list[str] = []  # workers, since the last run's end
@@ -439,6 +442,10 @@ class Master:
         self._warn_of_rejected_peers()
         if self._phase:
             self._phase.tick(now_ns)
+        for event in self._marks():
+            self.recorder.write(event)
+            for observer in self._observers:
+                observer.mark(event)
         self.recorder.tick(now_ns / SECOND_NS)
         if now_ns >= self._next_show_ns:
             self._show(now_ns)

@@ -111,7 +111,10 @@ def _figure(chart: Chart) -> Row:
             **({} if chart.y_log else {"rangemode": "tozero"}),
             **(_log_axis(ticks, min(values), max(values)) if ticks else {}),
         },
-        "marks": [[mark.kind, mark.at, mark.until] for mark in chart.marks],
+        "marks": [
+            [mark.kind, mark.at, mark.until, *([mark.text] if mark.kind == "marked" else [])]
+            for mark in chart.marks
+        ],
     }
 
 

@@ -184,6 +184,8 @@ def _marks(stats: RunStats) -> Iterator[Mark]:
         for at_s, ran in users.ran:
             if ran < users.asked:
                 yield Mark("fault", at_s, None, f"only {ran} of {plural(users.asked, 'user')}")
+    for at_s, event in stats.marked:
+        yield Mark("marked", at_s, None, printable(event.text))
     if end_ns is not None:
         yield Mark("end", end_ns / SECOND_NS, None, "end of the load")
 

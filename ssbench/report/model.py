@@ -267,7 +267,7 @@ class Line(Struct, frozen=True):
 class Mark(Struct, frozen=True):
     """A moment, or a part, of the time of a chart."""
 
-    kind: str  #: "stage", "excluded", "fault", "end" or "limit"
+    kind: str  #: "stage", "excluded", "fault", "marked", "end" or "limit"
     at: float
     until: float | None
     text: str

@@ -115,6 +115,7 @@ def of_run(
         _seconds(stats),
         Section("steadiness", notes=notes.steadiness_notes(stats)),
         Section("notes", notes=list(notes.run_notes(stats))),
+        *([_marked(stats)] if stats.run.events else []),
         section_of(Table.of("thresholds", judged, csv="threshold")),
         load_generator_section(stats),
         host_use_section(stats),
@@ -333,6 +334,20 @@ def _settings(stats: RunStats) -> Section:
     ]
     found = [] if run.header is None else _plain(notes.load_lines(stats))
     return Section("settings", facts=facts, notes=found, prefix="", formats="text csv")
+
+
+def _marked(stats: RunStats) -> Section:
+    """What somebody marked during the run."""
+    rows = [
+        [
+            fact("at_s", at_s, SECONDS, "from the start of the load's phase", title="at"),
+            fact("time", event.at_s, WALL_CLOCK, "by the master's clock"),
+            fact("who", event.who, WORD, "the user, or page"),
+            fact("text", event.text, WORD, "what was marked", title="mark"),
+        ]
+        for at_s, event in stats.marked
+    ]
+    return section_of(Table.of("marks", rows), "MARKS")
 
 
 def _errors(key: str, stats: RunStats, phase: Phase) -> Table:

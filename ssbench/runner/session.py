@@ -174,6 +174,7 @@ class Session:
                 host=self.stack.enter_context(HostLive(store_pids=store.pids)),
                 children=[each for each in (self._local, self._ssh) if each],
                 profile=self.config.profile,
+                marks=self.stop.marks,
             )
             if self.is_series:
                 self.stack.callback(self._master.release_workers)

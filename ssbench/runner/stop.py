@@ -1,16 +1,23 @@
-"""A request to end a run before its time, from a signal handler or another thread."""
+"""What comes to a run from outside: a request to end it before its time, and marks."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from threading import Thread
-from time import sleep
-from typing import TypeVar
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from threading import Event, Thread
+from time import sleep, time
+from typing import TYPE_CHECKING, TypeVar
 
 from ssbench.core.errors import outcome_of
+from ssbench.core.text import printable
+
+if TYPE_CHECKING:
+    from ssbench.core.records import EventRecord
 
 _POLL_INTERVAL_S = 0.05
+_TAKEN_S = 3.0  #: in which a master records a mark
+MOST_MARKS, MARK_LENGTH = 1000, 200  #: of a run; characters
 
 T = TypeVar("T")
 
@@ -28,6 +35,8 @@ class Stop:
         self.raised = False  #: KeyboardInterrupt was raised
         self._listener: Callable[[str], None] | None = None
         self._calls: deque[str] = deque()  #: reasons that no listener has been told
+        self._marks: deque[tuple[EventRecord, Event]] = deque()
+        self._marked = 0
 
     def __repr__(self) -> str:
         return f"<Stop {self.reason or 'not requested'}>"
@@ -62,6 +71,35 @@ class Stop:
             except IndexError:
                 return
             listener(reason)
+
+    def mark(self, text: str, who: str) -> str:
+        """Mark this moment of the run; called in another thread than the master's.
+
+        :returns: why it was not recorded; "": it was.
+        """
+        from ssbench.core.records import EventRecord  # loads slowly
+
+        text = printable(text.strip())[:MARK_LENGTH]
+        if not text:
+            return "a mark needs a text"
+        if self._marked >= MOST_MARKS:
+            return f"the run has {MOST_MARKS} marks already"
+        event = EventRecord(round(time(), 3), text, printable(who)[:MARK_LENGTH])
+        entry = event, Event()
+        self._marks.append(entry)
+        if not entry[1].wait(_TAKEN_S):
+            with suppress(ValueError):  # it was taken just now
+                self._marks.remove(entry)
+                return "the run records nothing now"
+        self._marked += 1
+        return ""
+
+    def marks(self) -> Iterator[EventRecord]:
+        """Those that came since the last call; each is recorded when the next is asked for."""
+        while self._marks:
+            event, recorded = self._marks.popleft()
+            yield event
+            recorded.set()
 
     def check(self) -> None:
         """:raises KeyboardInterrupt: it was called, and nothing listens."""

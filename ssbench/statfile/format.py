@@ -41,6 +41,7 @@ from ssbench.core.records import (
     MAX_RECORD_ITEMS,
     MAX_TOTAL_ITEMS,
     ClockRecord,
+    EventRecord,
     HostRecord,
     MarkRecord,
     PhaseRecord,
@@ -393,6 +394,7 @@ RECORD_TYPES: dict[int, type[Any]] = {
     6: MarkRecord,
     7: ClockRecord,
     10: ProfileRecord,
+    11: EventRecord,
 }
 _PHASES = {int(phase): phase for phase in Phase}
 _CODES = {record: code for code, record in RECORD_TYPES.items()}

@@ -49,6 +49,7 @@ ELSEWHERE = {
     r".* bench suite --count 100000 ": "tests/e2e/test_bench.py",
     r".* --influx ": "tests/e2e/test_influx.py",
     r".* --otlp ": "tests/live/test_otlp.py",
+    r".* mark ": "tests/live/test_marks.py",
     r".* --sse-c-key-file ": "tests/e2e/test_encryption.py",
     r".* --endpoint ": "tests/commands/test_selection.py",
     r".* one.stat.gz two.stat.gz": "tests/commands/test_report_files.py",

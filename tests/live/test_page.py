@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from http.client import HTTPConnection, HTTPResponse
@@ -18,6 +19,7 @@ from ssbench.cli.options import web_address
 from ssbench.core.errors import SsbenchError, UsageError
 from ssbench.core.live import WorkerProgress
 from ssbench.core.model import Phase
+from ssbench.core.records import EventRecord
 from ssbench.live import web
 from ssbench.live.watch import Watch
 from ssbench.live.web import LivePage
@@ -160,6 +162,27 @@ def test_only_the_page_itself_stops_the_run_and_once(served: Served) -> None:
     for _ in range(2):
         assert served.status("/stop", "POST", Origin=f"http://{served.host}") == 204
     assert reasons == ["stopped on the web page"], "a second call would end the run at once"
+
+
+def test_only_the_page_itself_marks_the_run(served: Served) -> None:
+    assert served.status("/mark?text=x", "POST") == 403
+    assert served.status("/mark?text=x", "POST", Origin="http://evil.example") == 403
+    found: list[EventRecord] = []
+    over = threading.Event()
+
+    def take() -> None:
+        while not over.wait(0.001):
+            found.extend(served.stop.marks())
+
+    thread = threading.Thread(target=take)
+    thread.start()
+    origin = f"http://{served.host}"
+    assert served.status("/mark?text=node%203%20down", "POST", Origin=origin) == 204
+    assert served.status("/mark", "POST", Origin=origin) == 404
+    over.set()
+    thread.join()
+    assert [(each.text, each.who) for each in found] == [("node 3 down", "page")]
+    assert not served.stop.requested
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "0.0.0.0"])

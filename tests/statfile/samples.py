@@ -12,6 +12,7 @@ import msgpack
 from ssbench.core.columns import pack_results
 from ssbench.core.model import NONE_NS, ErrorKind, Phase, Result
 from ssbench.core.records import (
+    EventRecord,
     HostRecord,
     PhaseRecord,
     ProfileRecord,
@@ -121,6 +122,7 @@ RECORDS: list[Record] = [
     HOST,
     batch([result(3)]),
     PROFILE,
+    EventRecord(1_700_000_000.5, "node 3 down", "alice"),
     FOOTER,
 ]
 

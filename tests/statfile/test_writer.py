@@ -103,7 +103,7 @@ def test_zcat_and_pythons_gzip_read_the_file(path: Path) -> None:
     assert by_python == by_zcat
     # The header stands twice, on purpose, and the schema in each block with results.
     codes = [item[0] for item in msgpack.Unpacker(BytesIO(by_zcat))]
-    assert codes == [0, 0, 1, 2, 8, 9, 4, 8, 9, 10, 5]
+    assert codes == [0, 0, 1, 2, 8, 9, 4, 8, 9, 10, 11, 5]
 
 
 def test_a_block_is_written_once_a_second(path: Path) -> None:

@@ -33,6 +33,7 @@ _SHARES = {
     "profiles": 0.5,
     "starts of phases": 0.1,
     "records between results": 0.5,
+    "marks": 1.0,
 }
 
 

@@ -26,6 +26,7 @@ from ssbench.core.model import SECOND_NS, Phase
 from ssbench.core.records import (
     MASTER,
     ClockRecord,
+    EventRecord,
     HostRecord,
     MarkRecord,
     PhaseRecord,
@@ -276,6 +277,8 @@ class _Stream:
             elif isinstance(record, HostRecord):
                 at_s = record.at_s + self._later_s.get(record.phase, 0)
                 yield structs.replace(record, worker=self._index(record.worker), at_s=at_s)
+            elif isinstance(record, EventRecord):
+                yield record
             elif isinstance(record, ClockRecord | ProfileRecord):
                 yield structs.replace(record, worker=self._index(record.worker))
             elif isinstance(record, WorkerRecord):

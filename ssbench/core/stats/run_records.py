@@ -12,6 +12,7 @@ from msgspec import Struct
 from ssbench.core.model import SECOND_NS
 from ssbench.core.operations import OPERATIONS, Operation, row_of, rows_of
 from ssbench.core.records import (
+    EventRecord,
     MarkRecord,
     ProfileRecord,
     RunFooter,
@@ -74,6 +75,7 @@ class RunRecords:
         self.scenario_faults: list[str] = []  #: impossible values in the headers' scenarios
         self.unknown_records = 0  #: of types that only a newer release knows, which were skipped
         self.marks: dict[str, list[MarkRecord]] = {}  #: by run id
+        self.events: list[EventRecord] = []  #: that somebody marked
         #: By number: the rows of this process, replaced and completed by those of the headers.
         self.operations: dict[int, Operation] = dict(OPERATIONS)
         self._scenarios: dict[str, Scenario] = {}
@@ -115,7 +117,8 @@ class RunRecords:
         return f"<RunRecords {len(self.headers)} runs, {len(self.workers)} workers>"
 
     def add(
-        self, record: RunHeader | WorkerRecord | MarkRecord | ProfileRecord | RunFooter
+        self,
+        record: RunHeader | WorkerRecord | MarkRecord | EventRecord | ProfileRecord | RunFooter,
     ) -> None:
         self._loads.clear()
         if isinstance(record, RunHeader):
@@ -133,6 +136,9 @@ class RunRecords:
                 self.workers[self.run_id, record.index] = record
         elif isinstance(record, MarkRecord):
             self.marks.setdefault(self.run_id, []).append(record)
+        elif isinstance(record, EventRecord):
+            if self._budget.keeps("marks", (self.run_id, len(self.events))):
+                self.events.append(record)
         elif isinstance(record, ProfileRecord):
             if self._budget.keeps("profiles", (self.run_id, record.worker)):
                 self.profiles[self.run_id, record.worker] = record

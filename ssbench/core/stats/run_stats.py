@@ -18,6 +18,7 @@ from ssbench.core.model import NONE_NS, SECOND_NS, ErrorKind, Phase
 from ssbench.core.operations import CRUD, Body, row_of
 from ssbench.core.records import (
     ClockRecord,
+    EventRecord,
     HostRecord,
     MarkRecord,
     PhaseRecord,
@@ -200,7 +201,7 @@ class RunStats:
             self._shifts[record.worker] = record.shift_ns
             if record.phase is Phase.RUN:
                 self.clocks[self.run.run_id, record.worker] = record
-        elif isinstance(record, RunHeader | WorkerRecord | RunFooter | MarkRecord | ProfileRecord):
+        elif not isinstance(record, ResultBatch):
             self.run.add(record)
             if isinstance(record, RunHeader):
                 scenario = self.run.scenario_of(record.run_id)
@@ -486,6 +487,13 @@ class RunStats:
     def _origin_ns(self) -> int:
         """Wall clock: start of the run phase; 0: unknown."""
         return self._origins.get(Phase.RUN, 0)
+
+    @property
+    def marked(self) -> list[tuple[float, EventRecord]]:
+        """What somebody marked, in its order, with the seconds from the start of the run phase."""
+        origin_s = (self._origin_ns or _wall_ns(self.started_s or 0.0)) / SECOND_NS
+        events = sorted(self.run.events, key=lambda event: event.at_s)
+        return [(event.at_s - origin_s, event) for event in events]
 
     # How it is counted
 

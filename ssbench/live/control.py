@@ -1,0 +1,159 @@
+"""Marks of a run from the same user's other commands: a Unix socket of each master.
+
+Its name is in the kernel's abstract namespace, so no file is left behind: ``ssbench-UID-PID``. Both
+sides ask the kernel for the other's user, and talk to no other user: anyone can use such a name.
+A request and its answer are one JSON object each.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import re
+import socket
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ssbench.core.boundary import typed
+from ssbench.core.errors import MessageError
+
+_LONGEST = 16_384  #: bytes of a request or an answer
+_TIMEOUT_S, _END_S = 5.0, 0.5
+_CREDENTIALS = struct.Struct("3i")  #: pid, uid, gid
+
+
+class Request(Struct):
+    """:param mark: text; None: only asks who answers."""
+
+    mark: str | None = None
+
+
+class Answer(Struct):
+    run_id: str = ""
+    scenario: str = ""
+    fault: str = ""  #: why there is no mark
+
+
+class Master(Struct, frozen=True):
+    """A running master of this user."""
+
+    pid: int
+    run_id: str
+    scenario: str
+
+
+@contextmanager
+def controlled(
+    describe: Callable[[], tuple[str, str]], mark: Callable[[str, str], str]
+) -> Iterator[None]:
+    """Answers requests of this user in the block, in a thread.
+
+    :param describe: gives the id of the run and the name of its scenario.
+    :param mark: takes text and user of a mark; gives why there is none, or "".
+    """
+    with socket.socket(socket.AF_UNIX) as listener:
+        try:
+            listener.bind(_name(os.getpid()))
+        except OSError:  # another run of this process has it, or there are no such sockets
+            yield
+            return
+        listener.listen()
+        thread = Thread(
+            target=_serve, args=(listener, describe, mark), name="ssbench-control", daemon=True
+        )
+        thread.start()
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                listener.shutdown(socket.SHUT_RDWR)
+            thread.join(_END_S)  # it has the name until it has left the socket
+
+
+def masters() -> Iterator[Master]:
+    """Those of this user on this host that answer."""
+    pattern = re.compile(rf" @ssbench-{os.getuid()}-(\d+)$", re.MULTILINE)
+    try:
+        names = Path("/proc/net/unix").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return
+    for pid in dict.fromkeys(map(int, pattern.findall(names))):
+        with suppress(OSError, MessageError):
+            answer = _ask(pid, {})
+            yield Master(pid, answer.run_id, answer.scenario)
+
+
+def mark(pid: int, text: str) -> str:
+    """Mark the run of a master; gives why there is no mark, or "".
+
+    :raises OSError, MessageError: it does not answer.
+    """
+    return _ask(pid, {"mark": text}).fault
+
+
+def _name(pid: int) -> str:
+    return f"\0ssbench-{os.getuid()}-{pid}"
+
+
+def _serve(
+    listener: socket.socket,
+    describe: Callable[[], tuple[str, str]],
+    mark: Callable[[str, str], str],
+) -> None:
+    while True:
+        try:
+            connection, _ = listener.accept()
+        except OSError:  # it was closed
+            return
+        with connection, suppress(OSError, MessageError):
+            connection.settimeout(_TIMEOUT_S)
+            if _user_of(connection) == os.getuid():
+                request = typed(msgspec.json.decode, _read(connection), "a request", type=Request)
+                run_id, scenario = describe()
+                answer = {"run_id": run_id, "scenario": scenario}
+                if request.mark is not None:
+                    answer["fault"] = mark(request.mark, _user_name())
+                connection.sendall(json.dumps(answer).encode())
+
+
+def _ask(pid: int, request: dict[str, Any]) -> Answer:
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(_TIMEOUT_S)
+        connection.connect(_name(pid))
+        if _user_of(connection) != os.getuid():
+            raise MessageError("another user has the name of our master")
+        connection.sendall(json.dumps(request).encode())
+        connection.shutdown(socket.SHUT_WR)
+        answer: Answer = typed(msgspec.json.decode, _read(connection), "an answer", type=Answer)
+        return answer
+
+
+def _user_of(connection: socket.socket) -> int:
+    found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    uid: int = _CREDENTIALS.unpack(found)[1]
+    return uid
+
+
+def _user_name() -> str:
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
+
+
+def _read(connection: socket.socket) -> bytes:
+    """What comes until the other side has sent all."""
+    data = bytearray()
+    while piece := connection.recv(_LONGEST):
+        data += piece
+        if len(data) > _LONGEST:
+            raise MessageError("too long")
+    return bytes(data)
