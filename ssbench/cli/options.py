@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 DEFAULT_STORE = "swift"
 LOOPBACK = "127.0.0.1"
 CONTAINER_BASE = "ssbench"  #: the same as a scenario's default
-PROGRESS = ("chars", "live", "none")
 #: Fast errors would pass as low latencies, so this SLO is added unless one limits errors.
 FEW_ERRORS = "errors < 1%"
 
@@ -191,6 +190,9 @@ PAGE = (
         "into each page, 4.8 MB]", metavar="DIR", file="d", needs="html"),
 )
 _PERCENTILE, THRESHOLD = of_run("percentiles"), of_run("thresholds")
+PROGRESS = row("--progress", "progress", str, RESULTS,
+    "live: figures of the run, updated in place on a terminal, else a line every ten seconds; "
+    "chars: one character per operation; none", default="live", choices=("chars", "live", "none"))
 JUNIT = row("--junit", "junit", str, RESULTS,
         "also write the thresholds to this file as test cases, in the XML of JUnit, which CI "
         "systems read", metavar="FILE", file="w")
@@ -205,9 +207,7 @@ RESULT_FILES = (
         exclusive="format"),
     *(replace(option, group=RESULTS) for option in (*_LAYOUTS, *PAGE)),
     *of_group(RESULTS, without(OF_RUN, *_OWN_FILE, "thresholds", "abort_window_s")),
-    row("--progress", "progress", str, RESULTS,
-        "live: figures of the run, updated in place on a terminal, else a line every ten seconds; "
-        "chars: one character per operation; none", default="live", choices=PROGRESS),
+    PROGRESS,
     row("--live-json", "live_json", str, RESULTS,
         "write the state of the run to this file or named pipe, a JSON object in a line of each "
         "second", metavar="FILE", file="w"),

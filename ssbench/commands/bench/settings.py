@@ -255,8 +255,7 @@ class SuiteConfig(Struct, frozen=True, kw_only=True):
 _POLICY = of_run("policy", help="storage policy of the containers")
 _RUN = (
     *without(HOW, "keep_objects", "existing", "verify"), *ERRORS, *OWN_FILE,
-    row("--progress", "progress", str, RESULTS, "the progress on standard error, beside the lines "
-        "of nectar", default="live", choices=PROGRESS),
+    replace(PROGRESS, help="the progress on standard error, beside the lines of nectar"),
     replace(THRESHOLD, brief=""), *WORKER_COUNTS, *STORE_OPTIONS,
 )
 _OUTPUT = (

@@ -9,12 +9,14 @@ from typing import Annotated
 from urllib.parse import urlsplit
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ssbench.cli.console import tell
 from ssbench.cli.options import (
     ERRORS,
     HOW,
     OWN_FILE,
+    PROGRESS,
     STORE_OPTIONS,
     THRESHOLD,
     WORKER_COUNTS,
@@ -29,7 +31,7 @@ from ssbench.core import units
 from ssbench.core.errors import UsageError
 from ssbench.core.naming import has_dot_segment
 from ssbench.core.operations import CREATE, READ
-from ssbench.core.option import RESULTS, WHAT, of_field, options_of_fields, row
+from ssbench.core.option import WHAT, of_field, options_of_fields, row
 from ssbench.core.scenario.values import container_option
 from ssbench.host.files import read_text
 from ssbench.runner.config import RunConfig
@@ -119,9 +121,9 @@ _BOTH = (
 )
 _RUN = (
     *only(HOW, "operation_timeout_s", "drain_timeout_s", "retries"), *ERRORS, *OWN_FILE,
-    row("--progress", "progress", str, RESULTS,
-        "live: a bar for all files, and one for each that takes long; without a terminal a line "
-        "every few seconds. Or none", default="live", choices=("live", "none")),
+    replace(PROGRESS, choices=("live", "none"),
+        help="live: a bar for all files, and one for each that takes long; without a terminal a "
+        "line every few seconds. Or none"),
     THRESHOLD, *WORKER_COUNTS, *STORE_OPTIONS,
 )
 UPLOAD = (
