@@ -291,7 +291,7 @@ def _login(doctor: Doctor) -> Iterator[Finding]:
             doctor.settings, doctor.scenario.operations, doctor.scenario.to_dict()
         )
     if lacking:
-        yield from map(_failed, lacking)
+        yield from (_failed(line) for _key, line in lacking)
         return
     storage = open_admin(doctor.settings)
     doctor.stack.callback(storage.close)

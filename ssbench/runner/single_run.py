@@ -264,7 +264,9 @@ class Run:
         session, scenario = self.session, self.scenario
         lacking = check_capabilities(settings, scenario.operations, scenario.to_dict())
         if lacking:
-            raise ScenarioError([f"{scenario.source}: {line}" for line in lacking])
+            raise ScenarioError(
+                [f"{scenario.places.get(key, scenario.source)}: {line}" for key, line in lacking]
+            )
         if session.has_containers or not self.plan.uploads:
             return
         try:

@@ -269,8 +269,9 @@ def open_store(
 
 def check_capabilities(
     settings: StorageSettings, operations: Collection[int], given: Mapping[str, object]
-) -> list[str]:
-    """What a scenario asks for that its store lacks: a line for each, with the stores that have it.
+) -> list[tuple[str, str]]:
+    """What a scenario asks for that its store lacks: its key, and a line with the stores that have
+    it.
 
     :param operations: of the scenario.
     :param given: the keys of the scenario that have a value. Those of operations count if it isn't
@@ -287,12 +288,12 @@ def check_capabilities(
     for number in sorted(set(operations) - set(supported)):
         having = [each.name for each in ROWS.values() if number in (_operations_of(each) or ())]
         name = operation_row(number).name.lower().removeprefix("operation ")
-        lines.append(_lacking(row.name, f"operation {name}", having))
+        lines.append(("operations", _lacking(row.name, f"operation {name}", having)))
     defaults = {key: each.default for key, each in parameters_of(operations).items()}
     for key in dict.fromkeys(key for each in ROWS.values() for key in each.features):
         if key in given and given[key] != defaults.get(key) and key not in row.features:
             having = [each.name for each in ROWS.values() if key in each.features]
-            lines.append(_lacking(row.name, key, having))
+            lines.append((key, _lacking(row.name, key, having)))
     checksum = str(given.get("checksum", "none"))
     if checksum in row.checksums:
         from ssbench.storage.http.verify import begin_of  # few runs need it
@@ -300,7 +301,7 @@ def check_capabilities(
         begin_of(checksum)
     elif checksum != "none":
         having = [each.name for each in ROWS.values() if checksum in each.checksums]
-        lines.append(_lacking(row.name, f"checksum {checksum}", having))
+        lines.append(("checksum", _lacking(row.name, f"checksum {checksum}", having)))
     return lines
 
 

@@ -207,7 +207,9 @@ def test_what_a_store_lacks_is_named_with_the_stores_that_have_it() -> None:
     everything = {"name": "x", "delete_after": 60, "policy": "gold"}
     assert check_capabilities(swift, [READ, LIST, COPY], everything) == []
     assert check_capabilities(plain, [READ], {"name": "x"}) == []
-    lines = check_capabilities(plain, [LIST, READ, 1234], everything)
+    lacking = check_capabilities(plain, [LIST, READ, 1234], everything)
+    assert [key for key, _line in lacking] == ["operations", "operations", "delete_after", "policy"]
+    lines = [line for _key, line in lacking]
     assert [line.partition("; ")[0] for line in lines] == [
         f'the store "{plain.driver}" has no {lacking}'
         for lacking in ("operation list", "operation 1234", "delete_after", "policy")
@@ -227,7 +229,8 @@ def test_a_checksum_that_a_store_cannot_have_is_named(name: str) -> None:
     having = {"swift": ["md5"], "s3": ["sha256", "md5"], "noop": ["sha256", "md5"]}
     assert [each for each, found in lines.items() if not found] == ["none", *having.get(name, [])]
     if name == "swift":
-        (line,) = lines["sha256"]
+        ((key, line),) = lines["sha256"]
+        assert key == "checksum"
         assert line.startswith('the store "swift" has no checksum sha256; stores that have it: s3')
 
 
@@ -235,5 +238,8 @@ def test_a_key_of_an_operation_counts_if_it_is_not_the_default() -> None:
     webdav = StorageSettings(driver="webdav")
     defaults = {"list_limit": 1000, "list_prefix": "", "list_delimiter": ""}
     assert check_capabilities(webdav, [LIST], defaults) == []
-    (line,) = check_capabilities(webdav, [LIST], {**defaults, "list_limit": 10, "list_prefix": "x"})
+    ((key, line),) = check_capabilities(
+        webdav, [LIST], {**defaults, "list_limit": 10, "list_prefix": "x"}
+    )
+    assert key == "list_limit"
     assert line.startswith('the store "webdav" has no list_limit; stores that have it: swift')

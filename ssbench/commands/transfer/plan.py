@@ -253,12 +253,11 @@ class FolderUpload(Transfer):
         """
         config = self.config
         settings = self.session.store().settings
-        lacking = check_capabilities(settings, (), {UPLOADS: True})
-        if not lacking and {*config.checksums} != {NONE}:
-            lacking = check_capabilities(settings, (), {STORE_CHECKSUMS: True})
-            lacking = [f"{line}; without them: --checksum none" for line in lacking]
-        if lacking:
-            raise UsageError("\n".join(lacking))
+        for _key, line in check_capabilities(settings, (), {UPLOADS: True}):
+            raise UsageError(line)
+        if {*config.checksums} != {NONE}:
+            for _key, line in check_capabilities(settings, (), {STORE_CHECKSUMS: True}):
+                raise UsageError(f"{line}; without them: --checksum none")
         try:
             with self.session.client(exact_names=True) as client:
                 return self._check_container(client)
