@@ -141,6 +141,7 @@ class Influx(_Push):
         tell: Callable[[str], None],
     ) -> None:
         self._tags = f",scenario={_tag(scenario)}" if _tag(scenario) else ""
+        self._marked_s = 0.0  # the newest mark that was given
         headers = {"Content-Type": "text/plain; charset=utf-8"}
         if token:
             if not token.isascii() or not token.isprintable() or " " in token:
@@ -160,7 +161,15 @@ class Influx(_Push):
 
     def show(self, state: LiveState) -> None:
         if state.progress is not None:
-            self._give("\n".join(_lines(state_map(state), self._tags)).encode())
+            lines = [*_lines(state_map(state), self._tags)]
+            for event in state.marks:
+                if event.at_s > self._marked_s:
+                    self._marked_s = event.at_s
+                    fields = f"text={_string(event.text)},who={_string(event.who)}"
+                    lines.append(
+                        f"ssbench_marks{self._tags} {fields} {round(event.at_s * 1e3) * 1_000_000}"
+                    )
+            self._give("\n".join(lines).encode())
 
     def _mark(self, event: str) -> bytes:
         time_ns = round(time.time() * 1e3) * 1_000_000
@@ -202,6 +211,11 @@ def _fields(values: Mapping[str, float | None]) -> str:
         for name, value in values.items()
         if value is not None
     )
+
+
+def _string(text: str) -> str:
+    escaped = printable(text).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def _tag(text: str) -> str:

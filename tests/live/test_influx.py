@@ -13,6 +13,7 @@ import pytest
 from ssbench.core.errors import SsbenchError, UsageError
 from ssbench.core.model import Phase
 from ssbench.core.option import influx_url
+from ssbench.core.records import EventRecord
 from ssbench.live import push as live_influx
 from ssbench.live.push import Influx
 from ssbench.live.watch import Watch
@@ -127,6 +128,19 @@ def test_points_of_a_series_are_tagged_with_its_run(server: Server) -> None:
     tags = "scenario=x,run=3,run_name=users\\ 8,phase=run"
     assert server.lines[1].startswith(f"ssbench,{tags} elapsed_s=")
     assert server.lines[2].startswith(f"ssbench_operations,{tags},operation=READ count=")
+
+
+def test_each_mark_is_one_point(server: Server) -> None:
+    clock = Clock()
+    with watched(server.url, "x", None, pytest.fail, clock=clock) as influx:
+        influx.start_phase(Phase.RUN)
+        influx.mark(EventRecord(1_700_000_000.25, 'rack "a\\b" down', "alice"))
+        for _ in range(3):
+            clock.now_s += 1
+            influx.update(STATE)
+    assert [line for line in server.lines if line.startswith("ssbench_marks")] == [
+        'ssbench_marks,scenario=x text="rack \\"a\\\\b\\" down",who="alice" 1700000000250000000'
+    ]
 
 
 def test_a_server_that_closes_idle_connections_gets_all_states(server: Server) -> None:
