@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
@@ -46,13 +45,6 @@ def run_naming(count: int, **changed: Any) -> RunNaming:
         run_id="r1", sizes=SIZES, container_base="b", container_count=count, **changed
     )
     return RunNaming(settings)
-
-
-def test_containers_are_numbered_with_six_digits_and_carry_their_policy() -> None:
-    assert container_name("ssbench", 61) == "ssbench_000061"
-    assert container_name("ssbench", 61, "gold") == "ssbench_000061_gold"
-    assert container_name("x", 1_000_000) == "x_1000000"
-    assert run_naming(2, placement="gold").containers == ["b_000000_gold", "b_000001_gold"]
 
 
 def test_run_ids_are_recognised() -> None:
@@ -202,14 +194,6 @@ def test_the_number_of_a_created_object_is_read_back(
         assert name.startswith(naming.created_prefix(index)) is (number >= 100)
     else:
         assert naming.created_prefix(index) == ""
-
-
-def test_hashed_prefixes_of_neighbours_differ_and_are_spread_evenly() -> None:
-    naming = ObjectNaming(SIZES, "r1", 10, "hashed")
-    prefixes = [naming.object(0, number)[:4] for number in range(16_000)]
-    assert len(set(prefixes)) > 14_000
-    first_digits = Counter(prefix[0] for prefix in prefixes)
-    assert all(900 < count < 1100 for count in first_digits.values())
 
 
 def test_similar_names_have_no_number() -> None:

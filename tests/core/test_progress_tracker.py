@@ -89,19 +89,6 @@ def reads(latency_ms: int, count: int = 1) -> list[Any]:
     return pack_results([row] * count)
 
 
-def test_latencies_count_for_some_seconds() -> None:
-    tracker = ProgressTracker(None, None)
-    tracker.add_results(reads(1, 99))
-    tracker.progress(1.0, 99, 0, 2, 2)
-    tracker.add_results(reads(1000, 99))
-    shown = tracker.progress(2.0, 198, 0, 2, 2)
-    assert shown.p50_s == pytest.approx(0.001, rel=0.03)
-    assert shown.p99_s == pytest.approx(1.0, rel=0.03)
-    later = tracker.progress(6.2, 198, 0, 2, 2)
-    assert later.p50_s == pytest.approx(1.0, rel=0.03)
-    assert tracker.progress(7.1, 198, 0, 2, 2).p50_s is None
-
-
 def test_at_high_rates_latencies_are_those_of_a_sample() -> None:
     tracker = ProgressTracker(None, None)
     tracker.progress(1.0, 100 * SAMPLED_PER_S, 0, 2, 2)

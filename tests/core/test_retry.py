@@ -13,7 +13,6 @@ from ssbench.core.retry import (
     NOT_FOUND_PAUSE_S,
     Attempts,
     NextStep,
-    leaves_unknown,
 )
 
 RETRY, GIVE_UP, DONE = NextStep
@@ -94,13 +93,6 @@ def test_the_first_failure(
     assert attempts.unknown == unknown
 
 
-@pytest.mark.parametrize("operation", [DELETE, REMOVE])
-def test_404_after_an_unanswered_delete_is_a_success(operation: Operation) -> None:
-    attempts = Attempts(operation, 10)
-    assert attempts.after(failed(ErrorKind.RESET)) is RETRY
-    assert attempts.after(failed(404)) is DONE
-
-
 def test_404_after_a_delete_repeated_by_the_driver_is_a_success() -> None:
     assert Attempts(DELETE, 10).after(failed(404, reconnects=1)) is DONE
     assert Attempts(DELETE, 10).after(failed(404, reconnects=0)) is RETRY
@@ -165,23 +157,3 @@ def test_the_pause_after_a_404_does_not_grow() -> None:
     attempts = Attempts(READ, 10, retries=5)
     attempts.after(failed(404))
     assert attempts.pause_s(failed(404)) == NOT_FOUND_PAUSE_S
-
-
-@pytest.mark.parametrize(
-    ("status", "unknown"),
-    [
-        (0, True),
-        (201, True),
-        (299, True),
-        (300, False),
-        (403, False),
-        (404, False),
-        (408, True),
-        (498, False),
-        (499, True),
-        (500, True),
-        (503, True),
-    ],
-)
-def test_statuses_that_leave_an_object_unknown(status: int, unknown: bool) -> None:
-    assert leaves_unknown(status) is unknown

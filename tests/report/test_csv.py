@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 
@@ -15,25 +13,7 @@ from ssbench.core.records import HostRecord, PhaseRecord, Record
 from ssbench.core.stats.host_metrics import FIGURES
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.report import dstat_head, dstat_rows, host_columns, host_rows, hosts_of
-from tests.golden import legacy
 from tests.report import runs
-from tests.report.runs import as_csv
-
-
-@pytest.mark.parametrize("name", ["noop", "real"])
-def test_files_of_0_3_9_give_its_own_values(name: str) -> None:
-    stats = legacy.stats_of(name)
-    ours = as_csv(stats)
-    names, values = csv.reader((legacy.FOLDER / f"{name}.report.csv").read_text().splitlines())
-    theirs = dict(zip(names, values, strict=True))
-    for column, value in theirs.items():
-        if column.endswith("_pctile") and "N/A" not in value:
-            assert float(ours[column]) == pytest.approx(float(value), rel=0.001), column
-        elif column.endswith("_per_s") or column == "duration":
-            # 0.3.9 subtracts times of day in floats, we whole nanoseconds.
-            assert float(ours[column]) == pytest.approx(float(value), rel=1e-8), column
-        else:
-            assert ours[column] == value, column
 
 
 @pytest.mark.parametrize("name", ["=1+1", "+1+1", "-1+1", "@a", "\t=1", "\r=1"])
@@ -43,16 +23,6 @@ def test_no_text_of_others_is_a_formula(name: str) -> None:
     cells = [cell for line in lines for cell in next(csv.reader([line]))]
     assert name.encode("unicode_escape").decode() in " ".join(cells)
     assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@", "\t", "\r"))]
-
-
-def test_the_manual_has_every_column() -> None:
-    manual = (Path(__file__).parents[2] / "docs/reference/report.rst").read_text()
-    names = list(as_csv(runs.stats_of(runs.normal())))
-    for name in names[names.index("run_id") :]:
-        bare = re.sub("^(total|create|read|update|delete|populate|cleanup)_", "_", name)
-        bare = re.sub(r"_[\d.]+_pctile", "_P_pctile", bare)
-        bare = re.sub(r"^(worker|endpoint|address)_\d+", r"\1_N", bare)
-        assert f"``{bare}``" in manual, name
 
 
 # --rps-histogram and --time-series

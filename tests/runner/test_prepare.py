@@ -1,32 +1,24 @@
 from __future__ import annotations
 
 import json
-import os
-from pathlib import Path
 from threading import get_ident
-from types import SimpleNamespace
 from typing import Any
 
 import gevent
 import pytest
 
-from ssbench.core.errors import SsbenchError, StorageError
-from ssbench.core.model import ErrorKind
+from ssbench.core.errors import SsbenchError
 from ssbench.core.naming import container_name, naming_of
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.settings import StorageSettings
 from ssbench.runner import prepare
 from ssbench.runner.prepare import (
-    RESULT_BYTES,
     Check,
     check_marks,
-    check_results_space,
     check_space,
-    check_store,
     make_containers,
     mean_size,
 )
-from ssbench.runner.single_run import settings_of
 from ssbench.storage.base import StoreLimits, StoreState
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
 from tests.runner.clients import client
@@ -59,19 +51,6 @@ def check(limits: StoreLimits, wanted: Scenario, run_id: str = "") -> Check:
 
 def storage_of(store: MemoryStore, policy: str | None = None) -> MemoryStorage:
     return MemoryStorage(store, StorageSettings(placement=policy))
-
-
-def test_sizes_and_names_beyond_the_limits_are_reported_together() -> None:
-    limits = StoreLimits(
-        max_object_size=999, max_object_name_length=20, max_container_name_length=13
-    )
-    found = check(limits, scenario(), run_id="0123456789")
-    assert [fault.split(":")[0] for fault in found.faults] == [
-        'containers would have names like "ssbench_000099" (14 bytes); this store allows 13',
-        'objects would have names like "tiny_0123456789_000020" (22 bytes); this store allows 20',
-        'sizes[0] "tiny"',
-    ]
-    assert "size_max 1000 is more than the 999 bytes" in found.faults[2]
 
 
 IN_PARTS = {"above": 100, "segment": 90}
@@ -150,68 +129,6 @@ def test_the_mean_size_is_that_of_the_distribution(size: dict[str, Any], mean: f
     assert mean_size(only) == pytest.approx(mean, rel=0.01)
 
 
-def test_results_must_fit_onto_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    needed = 50_000_000 + 10 * RESULT_BYTES
-    for free, lacks in ((needed, False), (needed - 1, True)):
-        statvfs = SimpleNamespace(f_bavail=free, f_frsize=1)
-        monkeypatch.setattr(os, "statvfs", lambda path, found=statvfs: found)
-        assert bool(check_results_space(str(tmp_path), scenario())) == lacks
-    assert check_results_space(str(tmp_path), None) == ""
-    monkeypatch.undo()
-    assert check_results_space("/no/such/folder", scenario(operation_count=10**15)) == ""
-
-
-@pytest.mark.parametrize(
-    ("error", "hint"),
-    [
-        (status_error(401), "the token was refused"),
-        (status_error(507), "the store has no space left"),
-        (StorageError(ErrorKind.NAME_LOOKUP, "no h"), "is the storage URL right, and does this"),
-        (StorageError(ErrorKind.RESET, "reset"), ""),
-        (status_error(418), ""),
-    ],
-)
-def test_a_store_that_states_no_limits_says_why(error: StorageError, hint: str) -> None:
-    store = MemoryStore()
-    store.fail("limits", error)
-    storage = storage_of(store)
-    with pytest.raises(SsbenchError) as caught:
-        check_store(storage, StorageSettings("swift"), scenario())
-    text = str(caught.value)
-    assert text.startswith(error.detail)
-    assert (f"({hint}" in text) if hint else text == error.detail
-
-
-@pytest.mark.parametrize(("driver", "warnings"), [("swift", 1), ("s3", 0)])
-def test_only_stores_that_report_free_space_are_asked_for_it(driver: str, warnings: int) -> None:
-    asked = []
-
-    class WithState(MemoryStorage):
-        def state(self) -> StoreState:
-            asked.append(driver)
-            return StoreState(free_bytes=0)
-
-    settings = settings_of(StorageSettings(driver), scenario())
-    found = check_store(WithState(MemoryStore(), settings), settings, scenario())
-    assert len(found.warnings) == len(asked) == warnings
-
-
-@pytest.mark.parametrize(
-    ("overrides", "place"), [({}, "a.scenario"), ({"policy": "tin"}, "--policy")]
-)
-def test_the_option_is_the_place_of_a_fault_in_its_value(
-    overrides: dict[str, str], place: str
-) -> None:
-    text = json.dumps(scenario(policy="tin").to_dict())
-    places = {"policy": "--policy"}
-    wanted = Scenario.resolve(text, "a.scenario", places=places, **overrides)
-    settings = settings_of(StorageSettings("swift"), wanted)
-    found = check_store(MemoryStorage(MemoryStore(), settings), settings, wanted)
-    assert found.faults == (
-        f'{place}: the store has no storage policy "tin"; those it has: gold, silver',
-    )
-
-
 def test_containers_are_created_with_mark_and_policy() -> None:
     store = MemoryStore(pause=lambda: gevent.sleep(0))
     store.add(NAMES[3], policy="silver")  # empty: it becomes ours
@@ -227,20 +144,6 @@ def test_containers_are_created_with_mark_and_policy() -> None:
     assert {store.containers[name].policy for name in NAMES} == {"silver"}
 
 
-def test_transient_failures_are_retried() -> None:
-    store = MemoryStore()
-    store.fail(
-        "make_container",
-        status_error(503),
-        status_error(429),
-        status_error(498),
-        StorageError(ErrorKind.CONNECT, "refused"),
-        StorageError(ErrorKind.NETWORK_TIMEOUT, "silent for 20 s"),
-    )
-    make_containers(client(storage_of(store), 10), NAMES[:2])
-    assert sorted(store.containers) == NAMES[:2]
-
-
 def test_a_container_with_another_policy_is_rejected_by_name() -> None:
     store = MemoryStore()
     store.add(NAMES[1], "precious", policy="gold")
@@ -252,14 +155,6 @@ def test_a_container_with_another_policy_is_rejected_by_name() -> None:
     )
     assert list(store.containers) == [NAMES[1], NAMES[0]]
     assert not store.containers[NAMES[1]].marker
-
-
-def test_the_conflict_is_reported_without_the_policy() -> None:
-    store = MemoryStore()
-    store.fail("make_container", status_error(409))
-    store.fail("container_facts", status_error(503))
-    with pytest.raises(SsbenchError, match="under another storage policy, not the default one"):
-        make_containers(client(storage_of(store), 10), NAMES)
 
 
 def test_marks_are_checked_and_missing_containers_are_no_error() -> None:
@@ -290,20 +185,6 @@ def test_an_unmarked_container_with_objects_is_rejected_without_the_option() -> 
     make_containers(client(storage_of(store), 1), NAMES, use_existing=True)
     assert sorted(store.containers) == NAMES
     assert not store.containers[NAMES[1]].marker, "using it makes it no more ours than it was"
-
-
-@pytest.mark.parametrize(
-    ("status", "word"), [(403, "may not make containers"), (400, "400"), (503, "503")]
-)
-def test_a_container_that_cannot_be_created_is_an_error(
-    status: int, word: str, capfd: pytest.CaptureFixture[str]
-) -> None:
-    store = MemoryStore()
-    store.refuse("make_container", NAMES[2], status_error(status))
-    with pytest.raises(SsbenchError, match=word) as caught:
-        make_containers(client(storage_of(store), 1), NAMES)
-    assert NAMES[2] in str(caught.value)
-    assert capfd.readouterr().err == "", "no greenlet's traceback is printed"
 
 
 def test_changes_are_announced_in_this_thread_also_where_a_driver_blocks() -> None:

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from msgspec.structs import replace
 
 from ssbench import report
 from ssbench.core.columns import RESULT_SCHEMAS
-from ssbench.core.errors import StatFileError, UsageError
 from ssbench.core.model import RESULT_NUMBERS, SECOND_NS, Phase, Result
 from ssbench.core.records import MarkRecord, PhaseRecord
 from ssbench.report import FORMATS
 from ssbench.runner.results import (
-    read_merged,
     read_stats,
 )
 from ssbench.statfile import StatFileWriter
 from ssbench.statfile.format import BlockBuilder
-from tests.core.stats.test_merge import lasting
 from tests.statfile.samples import FOOTER, HEADER, WORKER, packed, result, write_run
 
 OLD = sorted((Path(__file__).parents[1] / "golden" / "ssbench-0.3.9").glob("*.stat*"))
@@ -127,44 +122,3 @@ def test_a_run_that_was_cut_off_has_no_cooldown(tmp_path: Path) -> None:
     assert (stats.total().count, stats.left_out) == (10, 0)
     assert not stats.run.complete
     assert said == [f"{path}: {line}" for line in stats.run.damage]
-
-
-def test_a_cooldown_cannot_be_excluded_from_a_stream(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with a_run_with_a_cooldown(tmp_path / "run.stat.gz").open("rb") as file:
-        monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=file))
-        with pytest.raises(UsageError, match="read twice: name the file"):
-            read_stats("-")
-
-
-def test_a_cooldown_cannot_be_excluded_from_a_pipe(tmp_path: Path) -> None:
-    run = a_run_with_a_cooldown(tmp_path / "run.stat.gz")
-    with subprocess.Popen(["cat", run], stdout=subprocess.PIPE) as cat:
-        assert cat.stdout is not None
-        with pytest.raises(UsageError, match="read twice: name the file"):
-            read_stats(f"/dev/fd/{cat.stdout.fileno()}")
-
-
-def test_what_is_wrong_with_any_of_several_files_is_said_of_them_all(tmp_path: Path) -> None:
-    first, second = tmp_path / "a.stat.gz", tmp_path / "b.stat.gz"
-    for seed, path in enumerate((first, second)):
-        write_run(path, lasting(seed))
-        builder = BlockBuilder()
-        builder.add(b"\x92\x63\x80")  # [99, {}]
-        magic = BlockBuilder().finish(0)[:16]
-        blocks = path.read_bytes().count(magic)
-        path.write_bytes(path.read_bytes() + builder.finish(blocks) + b"no block" * seed)
-    said: list[str] = []
-    stats, parts = read_merged([str(first), str(second)], said.append)
-    assert [part.name for part in parts] == [str(first), str(second)]
-    assert stats.run.unknown_records == 2
-    assert stats.total().operations == sum(
-        read_stats(str(path)).total().operations for path in (first, second)
-    )
-    assert said == stats.run.damage
-    (line,) = said
-    assert line.startswith(f"{second}: bytes ")
-    read_merged([str(first), str(second)])  # the caller need not hear of it
-    with pytest.raises(StatFileError):
-        read_merged([str(first), str(tmp_path / "none")])

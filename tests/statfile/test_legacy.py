@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import json
-from collections import Counter
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -12,9 +10,8 @@ from urllib.parse import quote
 import pytest
 
 from ssbench.core.errors import StatFileError
-from ssbench.core.model import NONE_NS, ErrorKind, Result
-from ssbench.core.operations import row_of
-from ssbench.core.records import PhaseRecord, ResultBatch, RunFooter, RunHeader, WorkerRecord
+from ssbench.core.model import NONE_NS, Result
+from ssbench.core.records import ResultBatch, RunFooter, RunHeader, WorkerRecord
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.statfile import read
 from ssbench.statfile.legacy import LegacyRun, collect_secrets, safe_detail
@@ -46,42 +43,6 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", ["real", "noop"])
-def test_samples_give_the_figures_of_their_own_reports(name: str) -> None:
-    old = Old(OLD / f"{name}.stat.gz")
-    assert (old.damage, old.complete) == ([], True)
-    with (OLD / f"{name}.report.csv").open() as file:
-        columns, values = csv.reader(file)
-    figures = dict(zip(columns, values, strict=True))
-    assert len(old.rows) == int(figures["total_count"])
-    assert len(old.all(WorkerRecord)) == int(figures["worker_count"])
-    counts = Counter(row_of(row.operation).name.lower() for row in old.rows)
-    for operation, count in counts.items():
-        assert count == int(figures[f"{operation}_count"])
-    start = min(row.start_ns for row in old.rows)
-    stop = max(row.start_ns + max(row.last_byte_ns, 0) for row in old.rows)
-    rate = len(old.rows) / (stop - start) * 1e9
-    assert rate == pytest.approx(float(figures["total_avg_req_per_s"]), rel=1e-5)
-    if name == "real":
-        lasts = [row.last_byte_ns for row in old.rows]
-        assert round(max(lasts) / 1e9, 6) == float(figures["total_last_all_max"])
-        assert round(min(lasts) / 1e9, 6) == float(figures["total_last_all_min"])
-
-
-@pytest.mark.parametrize("name", ["real", "noop"])
-def test_seconds_of_the_phase_are_those_of_the_old_histogram(name: str) -> None:
-    old = Old(OLD / f"{name}.stat.gz")
-    [phase] = old.all(PhaseRecord)
-    counts = Counter(
-        int(phase.started_at) + (row.start_ns + max(row.last_byte_ns, 0)) // 10**9
-        for row in old.rows
-    )
-    text = (OLD / f"{name}.rps_histogram.csv").read_text().splitlines()
-    assert [count for _, count in sorted(counts.items())] == [
-        int(line.split(",")[1]) for line in text if line[0].isdigit()
-    ]
-
-
-@pytest.mark.parametrize("name", ["real", "noop"])
 def test_the_scenario_can_be_read_as_one_of_today(name: str) -> None:
     header = Old(OLD / f"{name}.stat.gz").all(RunHeader)[0]
     scenario = Scenario.from_json(json.dumps(header.scenario))
@@ -99,36 +60,6 @@ def test_missing_latencies_are_none_and_reported(path: Path) -> None:
     assert [row.last_byte_ns for row in old.rows] == [NONE_NS, NONE_NS]
     assert [row.start_ns for row in old.rows] == [500_000_000] * 2
     assert old.notes == ["latencies of exactly 0, taken for none: 1"]
-
-
-def test_results_excluded_by_the_old_report_are_excluded_and_counted(path: Path) -> None:
-    write_old(
-        path,
-        [
-            old_result(),
-            old_result(completed_at=...),
-            old_result(worker_id=...),
-            old_result(last_byte_latency=...),
-            old_result(type="copy_object"),
-            old_result(completed_at=float("nan")),
-            old_result(last_byte_latency=float("inf")),
-            old_result(retries="many"),
-            old_result(last_byte_latency=1e15),
-            "what is this",
-        ],
-    )
-    old = Old(path)
-    assert [row.number for row in old.rows] == [1]
-    assert sorted(old.notes) == [
-        "1 result malformed: left out",
-        "1 result of an unknown type: left out",
-        "1 result with an impossible latency: left out",
-        "1 result without completed_at: left out",
-        "1 result without last_byte_latency: left out",
-        "1 result without worker_id: left out",
-        "3 results with a malformed number: left out",
-    ]
-    assert old.complete
 
 
 def test_an_unknown_size_class_is_added(path: Path) -> None:
@@ -167,22 +98,6 @@ def test_a_run_without_results_is_read(path: Path) -> None:
     old = Old(path)
     assert old.rows == []
     assert old.complete
-
-
-def test_a_failed_result_has_neither_latency_nor_start(path: Path) -> None:
-    text = (
-        "ClientException('Object PUT failed: http://10.0.0.1:8080/v1/AUTH_a/c/o"
-        " 503 Service Unavailable  [first 60 chars of response] <html>',)"
-    )
-    failed = old_result(
-        last_byte_latency=..., first_byte_latency=..., trans_id=..., exception=text, retries=10,
-        traceback="Traceback ...", completed_at=1000.0,
-    )  # fmt: skip
-    write_old(path, [old_result(), failed])
-    _, row = Old(path).rows
-    assert (row.error, row.status, row.retries) == (ErrorKind.STATUS, 503, 10)
-    assert (row.start_ns, row.last_byte_ns, row.bytes_moved) == (0, NONE_NS, 0)
-    assert row.detail == text
 
 
 KEYS = ["s3cr3t", "pass word/+", "clé'à\"", "x", "a\nb", "*", "\\", "%41", "schlüssel" * 9]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import cycle
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from ssbench.core.columns import pack_results
 from ssbench.core.dispatch.dispatcher import (
     CREDIT,
     QUICK_BATCH,
+    Batch,
     Dispatcher,
 )
 from ssbench.core.dispatch.workers import Workers
@@ -19,8 +21,9 @@ from ssbench.core.messages import (
     Results,
     decode,
     pack,
+    unpack,
 )
-from ssbench.core.model import ErrorKind
+from ssbench.core.model import ErrorKind, Result
 from tests.core.workload.fleet import Fleet, Ledger, SimWorker, packed, row
 from tests.corpus import recorded
 
@@ -46,6 +49,34 @@ def test_the_detail_of_the_first_failure_is_kept(many: bool) -> None:
         assert fleet.dispatcher.results(worker.incarnation, pack(columns), fleet.now_ns)
         seen.append(fleet.dispatcher.first_error)
     assert seen == ["", "cut", "cut"]
+
+
+def one_of_two_users() -> tuple[Fleet, SimWorker, SimWorker]:
+    """Two workers with jobs; the second has just lost its users."""
+    fleet = Fleet(100)
+    workers = fleet.hello("one", 4), fleet.hello("none", 4)
+    for worker in workers:
+        worker.ready()
+        fleet.deliver(worker)
+        fleet.send(worker)
+    fleet.set_users(1)
+    return fleet, *workers
+
+
+def test_a_foreign_connection_delays_jobs_by_a_second_after_a_socket_was_closed() -> None:
+    fleet, one, none = one_of_two_users()
+    fleet.round(one)
+    none.ready(receiving=False)
+    fleet.deliver(none)
+    fleet.registry.work_connections = 2
+    assert fleet.send(one) is None
+    fleet.wait(0.99)
+    assert fleet.send(one) is None
+    fleet.wait(0.01)
+    assert fleet.send(one) is not None
+    fleet.wait(5)
+    assert fleet.send(one) is not None  # no pause without another end of a socket
+    fleet.check()
 
 
 def test_at_the_end_jobs_are_recalled_while_users_are_free() -> None:
@@ -88,6 +119,37 @@ def test_a_worker_whose_results_still_arrive_is_waited_for() -> None:
         assert fleet.dispatcher.in_flight == (4 if second < 5 else 3 if second < 15 else 0)
     assert fleet.dispatcher.counts.lost == 3
     fleet.check()
+
+
+def one_held(fleet: Fleet) -> tuple[SimWorker, Batch]:
+    worker = fleet.hello("w", 4)
+    batch = fleet.send(worker)
+    assert batch is not None
+    worker.take()
+    fleet.deliver(worker)
+    return worker, batch
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("size_class", -1), ("bytes_moved", -(2**31)), ("start_ns", -(2**61)), ("start_ns", 1e308)],
+)
+def test_impossible_results_are_rejected(field: str, value: Any) -> None:
+    """They reached the report: class -1, -2,000 MB/s, starts in 1880. All bounds: see
+    test_result_bounds."""
+    fleet = Fleet()
+    worker, batch = one_held(fleet)
+    column = 1 + Result._fields.index(field)
+    forged = unpack(packed(batch.jobs))
+    for bad in (value, [value, "B", bytes(len(batch.jobs))]):
+        forged[column] = bad
+        assert fleet.dispatcher.results(worker.incarnation, pack(forged), 0) is None
+    assert fleet.dispatcher.counts.rejected == 2
+    assert fleet.dispatcher.rejection, "the master warns of them"
+    fleet.check()
+    assert fleet.dispatcher.results(worker.incarnation, packed(batch.jobs), 0)
+    assert fleet.dispatcher.results(worker.incarnation, packed(batch.jobs), 0) is None
+    assert fleet.dispatcher.rejection == "", "no longer held: a late or repeated message"
 
 
 def results_of_the_field() -> list[bytes]:

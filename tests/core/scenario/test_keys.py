@@ -402,19 +402,6 @@ def test_large_objects_are_read_and_kept() -> None:
     assert read(BASE).large_object is None
 
 
-def test_operations_in_use_have_their_parameters_or_the_defaults() -> None:
-    scenario = read(
-        BASE, operations={"range_read": 1, "bulk_delete": 1}, range_bytes="4KiB", bulk_count=None
-    )
-    assert scenario.parameters == {"range_bytes": 4096, "bulk_count": 100}
-    assert scenario.to_dict()["range_bytes"] == 4096
-    assert Scenario.from_json(json.dumps(scenario.to_dict())) == scenario
-    assert read(BASE, operations={"read": 1}).parameters == {}
-    groups = {"reads": {"users": 1, "operations": {"range_read": 1}}}
-    scenario = read(BASE, operations=None, user_count=None, groups=groups, range_bytes=5)
-    assert scenario.parameters == {"range_bytes": 5}
-
-
 def lines_of(**keys: object) -> dict[int, str]:
     return dict(read(BASE, operations={"read": 1}, **keys).header_lines())
 

@@ -114,17 +114,6 @@ def test_metrics_of_masters_and_workers_are_kept_apart() -> None:
     assert [use.role for use in found.hosts.use()] == ["2 masters, 2 workers"]
 
 
-def test_the_gravest_ending_is_that_of_all() -> None:
-    one, other = lasting(1), lasting(2)
-    footer = other[-1]
-    assert isinstance(footer, RunFooter)
-    other[-1] = replace(footer, ended="interrupted", reason="Ctrl-C", lost=3)
-    found = merge(one, other).run
-    assert (found.ending, found.lost) == ("interrupted", 3)
-    assert found.footer is not None
-    assert found.footer.reason == "b.stat.gz: Ctrl-C"
-
-
 def test_a_run_that_was_cut_off_leaves_all_incomplete() -> None:
     one, other = lasting(1), lasting(2)
     assert merge(one, other[:-1]).run.ending == "cut off"

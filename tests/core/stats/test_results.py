@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ssbench.core.columns import WIDTHS, unpack_column
 from ssbench.core.errors import MessageError
 from ssbench.core.model import NONE_NS, UNCERTAIN_NS, ErrorKind, Phase, Result
-from ssbench.core.operations import CREATE, READ, Operation
+from ssbench.core.operations import CREATE, READ
 from ssbench.core.records import ResultBatch
 from ssbench.core.stats.results import (
     PhaseResults,
@@ -36,28 +36,6 @@ def results_of(*batches: ResultBatch) -> PhaseResults:
 def group_of(*rows: Result) -> ResultGroup:
     (group,) = results_of(runs.batch(rows)).groups()
     return group
-
-
-@given(st.lists(kinds, min_size=1, max_size=20), st.integers(1, 20))
-def test_each_row_is_in_the_group_of_its_kind(
-    rows: list[tuple[Operation, int, bool]], cut: int
-) -> None:
-    """Invariant: the groups have all rows once, each of its kind, in order, of any batches."""
-    made = [
-        runs.result(
-            number, operation, size_class=cls, error=ErrorKind(int(failed)), bytes_moved=number
-        )
-        for number, (operation, cls, failed) in enumerate(rows)
-    ]
-    batches = [runs.batch(part) for part in (made[:cut], made[cut:]) if part]
-    seen = []
-    for group in results_of(*batches).groups():
-        numbers = group.column("bytes_moved").tolist()
-        assert numbers == sorted(numbers)
-        kind = group.operation, group.size_class, group.failed
-        assert all(rows[number] == kind for number in numbers)
-        seen += numbers
-    assert sorted(seen) == list(range(len(rows)))
 
 
 whole = st.one_of(

@@ -61,14 +61,6 @@ def test_operations_sent_are_compared_with_results(
     assert stats.unaccounted == unaccounted
 
 
-def test_a_later_versions_operation_is_shown_by_number() -> None:
-    row = runs.result(1, READ)._replace(operation=217, size_class=99)
-    stats = runs.stats_of([runs.header(), runs.batch([row])])
-    assert stats.operations == [0, 1, 2, 3, 217]
-    assert RunStats().operation_name(217) == "OPERATION 217"
-    assert stats.class_name(99) == "class 99"
-
-
 def test_only_the_measured_part_of_the_run_phase_is_judged() -> None:
     full = runs.host(0, 0, loop_cpu_percent=99.0)
     cleanup = replace(full, phase=Phase.CLEANUP)

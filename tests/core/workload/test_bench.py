@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from itertools import pairwise
 
 import pytest
@@ -13,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from msgspec.structs import replace
 
 from ssbench.core.model import Failure, Job, SizeClass
-from ssbench.core.operations import CREATE, CREATE_IF_ABSENT, DELETE, READ, UPDATE, row_of
+from ssbench.core.operations import CREATE, CREATE_IF_ABSENT, DELETE, READ, UPDATE
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.workload.bench import BenchPlan, BenchWorkload, bench_jobs, why_not_held
 from ssbench.core.workload.population import Population
@@ -79,45 +78,6 @@ def test_a_mix_that_can_be_held_finds_an_object_for_nearly_all_operations(users:
     assert workload.skipped.total() < 0.02 * 10 * users
 
 
-def test_operation_counts_including_skips_follow_the_profile() -> None:
-    """10 objects, 64 users, 20,000 operations: the hardest case for DELETE."""
-    workload = bench(size_class(), count=20_000, seed=7)
-    model = RunModel([size_class()])
-    sent: Counter[int] = Counter()
-    chance = random.Random(1)
-    while not workload.finished or model.in_flight:
-        jobs = workload.take(1 + workload.taken, 64 - len(model.in_flight), 0.0)
-        for job in jobs:
-            model.taken(job, 0.0)
-            sent[job.operation] += 1
-        workload.succeeded([model.succeeded(chance.randrange(len(model.in_flight)))], 0.0)
-    assert workload.taken == sent.total() == 20_000
-    drawn = 20_000 + workload.skipped.total()
-    for operation in (CREATE, READ, UPDATE, DELETE):
-        share = sent[operation] + workload.skipped[row_of(operation)]
-        assert abs(share - drawn / 4) < 3 * (drawn * 0.25 * 0.75) ** 0.5
-
-
-def test_classes_are_drawn_by_their_initial_files_and_operations_by_the_class_s_profile() -> None:
-    sizes = (
-        size_class((0, 1, 0, 0), initial=30),
-        size_class((0.5, 0.5, 0, 0), initial=10, name="big"),
-        size_class((1, 0, 0, 0), initial=0, name="unused"),
-    )
-    drawn = Counter(job[1:3] for job in all_jobs(bench(*sizes, count=8000)))
-    assert set(drawn) == {(READ, 0), (CREATE, 1), (READ, 1)}
-    for pair, share in {(READ, 0): 0.75, (CREATE, 1): 0.125, (READ, 1): 0.125}.items():
-        assert abs(drawn[pair] - 8000 * share) < 3 * (8000 * share * (1 - share)) ** 0.5
-
-
-def test_sizes_of_created_objects_are_uniform_over_the_class_ends_included() -> None:
-    counts = Counter(
-        job.size for job in all_jobs(bench(size_class((1, 0, 0, 0), sizes=(5, 8)), count=4000))
-    )
-    assert set(counts) == {5, 6, 7, 8}
-    assert all(abs(count - 1000) < 3 * (4000 * 0.25 * 0.75) ** 0.5 for count in counts.values())
-
-
 def test_numbers_of_created_objects_follow_the_initial_ones() -> None:
     jobs = list(all_jobs(bench(size_class((1, 0, 0, 0), initial=10), count=5)))
     assert [job.object for job in jobs] == [10, 11, 12, 13, 14]
@@ -140,33 +100,7 @@ def shuffled_run(workload: BenchWorkload, seed: int) -> list[Job]:
     return jobs
 
 
-def test_the_same_seed_draws_the_same_whatever_the_timing() -> None:
-    kinds = (size_class((0.3, 0.4, 0.3, 0)), size_class((0.5, 0.5, 0, 0), initial=5, name="big"))
-
-    def draws(seed: int, timing: int) -> list[object]:
-        return [
-            (job.operation, job.size_class, job.size if job.operation != READ else None,
-             job.object if job.operation == CREATE else None)
-            for job in shuffled_run(bench(*kinds, count=400, seed=seed), timing)
-        ]  # fmt: skip
-
-    assert draws(1, 1) == draws(1, 2)
-    assert draws(1, 1) != draws(2, 1)
-
-
 # Rules about targets ----------------------------------------------------------------------
-
-
-def test_a_delete_waits_for_operations_in_flight_and_is_sent_next() -> None:
-    workload = bench(size_class((0.01, 0.495, 0, 0.495), initial=1), count=50, seed=3)
-    in_flight: list[Job] = []
-    while not workload.population.pools[0].closing:
-        in_flight += workload.take(len(in_flight) + 1, 1, 0.0)
-    assert all(job.operation in (READ, CREATE) for job in in_flight)
-    reads = [job for job in in_flight if job.operation == READ]
-    workload.succeeded(reads, 0.0)
-    delete = workload.take(100, 5, 0.0)[0]
-    assert (delete.number, delete.operation, delete.object) == (100, DELETE, 0)
 
 
 def test_a_draw_from_an_empty_class_is_skipped() -> None:

@@ -50,18 +50,6 @@ def test_a_post_excludes_updates_but_not_reads() -> None:
     assert each.by_operation[POST](5, 0.0) is NoJob.BUSY
 
 
-def test_under_verify_reads_share_objects_and_updates_exclude() -> None:
-    each = draws(initial=1, verify=True)
-    each.by_operation[READ](1, 0.0)
-    assert isinstance(each.by_operation[READ](2, 0.0), Job)
-    assert each.by_operation[UPDATE](3, 0.0) is NoJob.BUSY
-    each.pool.release(0)
-    each.pool.release(0)
-    assert isinstance(each.by_operation[UPDATE](4, 0.0), Job)
-    assert each.by_operation[UPDATE](5, 0.0) is NoJob.BUSY
-    assert each.by_operation[READ](6, 0.0) is NoJob.BUSY
-
-
 def test_a_constant_population_needs_no_successes() -> None:
     assert draws((0, 1, 0, 0)).nothing_changes
     for profile in [(0.5, 0.5, 0, 0), (0, 0.5, 0.5, 0), (0, 0.5, 0, 0.5)]:

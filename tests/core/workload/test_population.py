@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import sys
-import tracemalloc
-
-import pytest
 
 from ssbench.core.model import SizeClass
 from ssbench.core.scenario.values import crud_profile
-from ssbench.core.workload.population import ObjectPool, Population, lifetime_s
+from ssbench.core.workload.population import ObjectPool, Population
 
 ALL = (0.25, 0.25, 0.25, 0.25)
 
@@ -37,13 +34,6 @@ def test_classes_of_more_than_4_gib_keep_their_sizes() -> None:
 
 
 # Time -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("delete_after_s", "lifetime"), [(1, -0.5), (4, 1), (10, 4), (60, 54)])
-def test_objects_leave_before_they_expire_in_the_store(
-    delete_after_s: int, lifetime: float
-) -> None:
-    assert lifetime_s(delete_after_s) == lifetime
 
 
 def test_concurrent_writes_expire_by_the_earlier_draw() -> None:
@@ -76,17 +66,6 @@ def test_a_read_only_class_uses_no_memory_per_object() -> None:
     pool = started(size_class((0, 1, 0, 0), 10_000_000, sizes=(4096, 4096)))
     assert (pool.sizes, pool.versions, pool.busy) == (None, None, None)
     assert sys.getsizeof(pool.members) < 100
-
-
-def test_an_object_costs_at_most_20_bytes_where_all_operations_are_used() -> None:
-    size = size_class(initial=20_000)
-    tracemalloc.start()
-    try:
-        pool = started(size)
-        assert tracemalloc.get_traced_memory()[0] < 20 * 20_000
-    finally:
-        tracemalloc.stop()
-    assert len(pool.members) == 20_000
 
 
 def test_the_repr_shows_the_state() -> None:
