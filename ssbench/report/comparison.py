@@ -25,7 +25,7 @@ from ssbench.core.stats.thresholds import ChangeRule
 from ssbench.core.text import plural
 from ssbench.report import summary
 from ssbench.report.charts import by_response, comparison_charts
-from ssbench.report.figures import compared_sections
+from ssbench.report.figures import compared_parts, compared_sections
 from ssbench.report.load_generator import host_table
 from ssbench.report.model import (
     COUNT,
@@ -145,6 +145,7 @@ def of_comparison(found: Comparison, rules: Sequence[ChangeRule] = ()) -> Report
             found.sides,
         )
     )
+    sections += compared_parts(stats, names)
     by_source = list(compared_sections(stats, names))
     sections += by_source
     lines = [line for part in found.sections for line in _lines(found, part, parts)]

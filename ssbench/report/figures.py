@@ -12,9 +12,10 @@ from typing import Any
 
 from msgspec import structs
 
-from ssbench.core.operations import row_of
+from ssbench.core.model import Job
+from ssbench.core.operations import Body, row_of
 from ssbench.core.stats.run_stats import RunStats
-from ssbench.core.stats.tally import Counts, Latency, Source, Tally
+from ssbench.core.stats.tally import Counts, Latency, PartTimes, Source, Tally
 from ssbench.core.stats.thresholds import (
     ThresholdResult,
     metric_of,
@@ -43,6 +44,7 @@ from ssbench.report.model import (
     plain_note,
     section_of,
 )
+from ssbench.report.operations import naming_of_run
 
 _MOST = 12  #: rows in a text
 _FIGURES = (
@@ -108,6 +110,98 @@ def source_tables(report: Report) -> Iterator[Table]:
     """Those of a run, each with its title."""
     for kind in _KINDS:
         yield report[f"by_{kind}"].tables[0]
+
+
+_PART_FIGURES = (
+    Column("count", COUNT, "parts that were moved", "Parts"),
+    Column("p50_s", LATENCY, "median time of a part", "p50"),
+    Column("p99_s", LATENCY, "its 99th percentile", "p99"),
+    Column("max_s", LATENCY, "the longest", "max"),
+    Column("slowest_object", WORD, "container and name of its object", "Slowest"),
+    Column("slowest_part", COUNT, "its number, from 1", "Part"),
+    Column("slowest_bytes", WORD, "of the object: first and last", "Bytes"),
+    Column("slowest_endpoint", WORD, "storage URL that it was asked of", "Endpoint"),
+    Column("slowest_id", WORD, "transaction id", "Id"),
+)
+_OPERATION = Column("operation", WORD, "its name", "Operation")
+PARTS = "object_parts"  #: key of the section
+
+
+def parts_section(stats: RunStats) -> Iterator[Section]:
+    """Of a run: the times of the parts of objects, by operation; nothing if there are none."""
+    rows = [{"operation": name, **found} for name, found in _parts(stats).items()]
+    if rows:
+        table = Table(PARTS, (_OPERATION, *_PART_FIGURES), rows, csv="parts")
+        yield Section(PARTS, "PARTS OF OBJECTS", tables=[table])
+
+
+def _parts(stats: RunStats) -> dict[str, Row]:
+    tallies = {stats.operation_name(each): stats.total(each).parts for each in stats.operations}
+    return {name: _of_parts(stats, found) for name, found in tallies.items() if found.slowest}
+
+
+def _of_parts(stats: RunStats, found: PartTimes) -> Row:
+    slowest, times = found.slowest, found.histogram
+    assert slowest is not None  # nosec B101 # for the type checker
+    p50, p99 = times.quantiles((50.0, 99.0))
+    scenario = stats.run.scenario_of(slowest.run_id)
+    header = stats.run.headers.get(slowest.run_id)
+    naming = naming_of_run(header, scenario) if header else None
+    object_ = Job(0, slowest.operation, slowest.size_class, slowest.object, 0, 0)
+    received = row_of(slowest.operation, stats.run.operations).body is Body.RECEIVED
+    large = scenario.large_read if received else scenario.large_object
+    extent = None
+    if large:
+        first = slowest.part * large.segment
+        last = first + large.segment
+        extent = f"{first}-{(min(last, slowest.size) if slowest.size > first else last) - 1}"
+    return {
+        "count": times.count,
+        "p50_s": marked(50, p50, times.count),
+        "p99_s": marked(99, p99, times.count),
+        "max_s": times.max,
+        "slowest_object": naming.path(object_) if naming else None,
+        "slowest_part": slowest.part + 1,
+        "slowest_bytes": extent,
+        "slowest_endpoint": stats.run.endpoint(slowest.run_id, slowest.url),
+        "slowest_id": slowest.transaction_id.decode("utf-8", "replace"),
+    }
+
+
+def compared_parts(runs: Sequence[RunStats], names_of_runs: Sequence[str]) -> Iterator[Section]:
+    """Of a comparison: the times of parts in each run, which are not judged."""
+    found: dict[str, list[Row | None]] = {}
+    for at, stats in enumerate(runs):
+        for name, row in _parts(stats).items():
+            found.setdefault(name, [None] * len(runs))[at] = row
+    shown = [each for each in _PART_FIGURES if each.title in ("p50", "p99")]
+    columns = [_OPERATION, *(
+        Column(f"run_{at}_{each.key}", each.unit, each.meaning, f"{run} {each.title}")
+        for each in shown for at, run in enumerate(map(str.capitalize, names_of_runs), 1)
+    )]  # fmt: skip
+    rows = [
+        {
+            "operation": name,
+            "runs": [
+                row and {each.key: _stored(row[each.key], each) for each in _PART_FIGURES}
+                for row in of_runs
+            ],
+            **{
+                f"run_{at}_{each.key}": row and row[each.key]
+                for each in shown for at, row in enumerate(of_runs, 1)
+            },
+        }
+        for name, of_runs in found.items()
+    ]  # fmt: skip
+    if rows:
+        yield Section(
+            PARTS, "PARTS OF OBJECTS",
+            tables=[
+                Table(PARTS, (_OPERATION, _RUNS), rows, formats="json"),
+                Table(PARTS, columns, rows, formats="text"),
+            ],
+            formats="text json",
+        )  # fmt: skip
 
 
 def compared_sections(runs: Sequence[RunStats], names_of_runs: Sequence[str]) -> Iterator[Section]:

@@ -214,7 +214,7 @@ class _Run:
             self._classes = [printable(size.name) for size in scenario.sizes]
             self._has_containers = "containers" not in record.unrecorded
             known = self._has_containers and not faults
-            self._naming = _naming(record, scenario) if known else None
+            self._naming = naming_of_run(record, scenario) if known else None
         elif isinstance(record, MarkRecord):
             self._windows.mark(record)
         elif isinstance(record, WorkerRecord):
@@ -306,7 +306,7 @@ class _Run:
         return printable(name)
 
 
-def _naming(header: RunHeader, scenario: Scenario) -> Naming | None:
+def naming_of_run(header: RunHeader, scenario: Scenario) -> Naming | None:
     """The run's; None if the header doesn't say, or is damaged."""
     settings = StorageSettings(
         run_id=header.run_id,

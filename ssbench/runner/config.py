@@ -378,6 +378,7 @@ CANNED = (
     "get_only",
     "delete_only",
     "all_operations",
+    "large_parts",
     "webdav_load",
     "webdav_volume",
     "webdav_stress",

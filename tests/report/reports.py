@@ -7,7 +7,8 @@ from functools import cache
 from pathlib import Path
 
 from ssbench.core.model import ErrorKind, Phase
-from ssbench.core.operations import DELETE, ENSURE, READ, REMOVE, UPDATE_IF_MATCH
+from ssbench.core.operations import CREATE, DELETE, ENSURE, READ, REMOVE, UPDATE_IF_MATCH
+from ssbench.core.part_times import summary
 from ssbench.core.records import (
     MASTER,
     ClockRecord,
@@ -166,6 +167,33 @@ def with_items() -> Report:
     ])  # fmt: skip
 
 
+def parts_of_objects(times_us: int = 300) -> Sequence[Record]:
+    """Reads in 4 parts, of which the third is the slowest but once, and uploads in 300."""
+    reads = [
+        runs.result(
+            number, READ, bytes_moved=3500,
+            parts=(4, 2 if number else 3, 0, 100, 200, 250, slowest),
+            part_id=b"tx-part-%d" % number,
+        )
+        for number, slowest in enumerate((times_us, 9 * times_us, times_us))
+    ]  # fmt: skip
+    upload = runs.result(
+        3, CREATE, bytes_moved=300_000, parts=summary([n * 1000 for n in range(1, 301)], [0] * 300)
+    )
+    large = {"large_read": {"segment": 1000}, "large_object": {"above": 1000, "segment": 1000}}
+    return [
+        runs.header(scenario={**runs.SCENARIO, **large}),
+        PhaseRecord(Phase.RUN, runs.STARTED_AT, 4), MarkRecord(0, "stage", 0, 4),
+        runs.batch([*reads, upload]), runs.batch([runs.result(9, READ)]),
+        runs.footer(sent=5),
+    ]  # fmt: skip
+
+
+def compared_parts() -> Report:
+    named = [(f"{n}.stat.gz", RunStats.of(parts_of_objects(n))) for n in (300, 600)]
+    return of_comparison(comparison(named, seed=1))
+
+
 def profiled() -> Report:
     """A master and a worker that have a profile, and a worker that has none; clocks."""
     main = "main (m.py:1)"
@@ -238,6 +266,7 @@ REPORTS: dict[str, Callable[[], Report]] = {
     "small/items": cache(with_items),
     "small/races": cache(with_races),
     "small/profiled": cache(profiled),
+    "small/parts_of_objects": cache(lambda: of_records(parts_of_objects())),
     **{name: cache(lambda name=name: run(name)) for name in FILES},
     "series": cache(series),
     "comparison": cache(compared),
@@ -247,6 +276,7 @@ MORE: dict[str, Callable[[], Report]] = {
     "merged": two_masters,
     "rates": cases.OF_SERIES["at rates"],
     "odd": cases.OF_SERIES["odd steps"],
+    "parts compared": compared_parts,
     "part": lambda: of_comparison(
         comparison([(name, legacy.stats_of(name)) for name in ("noop", "real")], seed=1,
                    operations=["READ"])

@@ -160,7 +160,7 @@ def test_each_fact_of_the_model_appears_in_each_of_its_formats(name: str) -> Non
 DOCS = Path(__file__).parents[2] / "docs"
 SCHEMA = json.loads((DOCS / "report-1.schema.json").read_text())
 #: Parts that others extend, or whose further keys depend on the sentence.
-OPEN = ("source", "counts", "figures", "function", "note")
+OPEN = ("source", "part_times", "counts", "figures", "function", "note")
 _JSON = sorted(compare.FOLDER.rglob("*.json"))
 
 

@@ -33,6 +33,7 @@ from ssbench.core.columns import (
 )
 from ssbench.core.errors import MessageError
 from ssbench.core.model import NONE_NS, ErrorKind
+from ssbench.core.part_times import is_possible
 from ssbench.core.records import ResultBatch
 from ssbench.core.stats.budget import OTHERS
 
@@ -289,6 +290,18 @@ def _matrices(
         yield [batches[at] for at in sorted(rest)], None
 
 
+class ObjectParts(NamedTuple):
+    """The parts of one object that an operation moved, as ``core.part_times`` sums them up."""
+
+    parts: int  #: how many
+    slowest: int  #: its index
+    url: int  #: of it: index of the storage URL
+    times_us: Sequence[int]
+    slowest_id: bytes  #: its transaction id
+    object: int
+    size: int  #: bytes that the operation moved
+
+
 class PhaseResults:
     """The rows of several batches of one phase, by column.
 
@@ -304,6 +317,7 @@ class PhaseResults:
         self._batches: list[ResultBatch] = []
         self._ids: dict[int, Sequence[Any]] = {}  # packed, of batches that were asked for
         self._details: dict[int, list[str]] = {}  # of batches that have any
+        self._parts: dict[int, list[Sequence[Any]]] = {}  # the same
         parts: dict[str, list[Ints]] = {name: [] for name in _COLUMNS}
         for names, alike in groupby(batches, key=attrgetter("names")):
             self._add(parts, names, list(alike))
@@ -464,6 +478,26 @@ class PhaseResults:
         rows = rows if self._chosen is None else self._chosen[rows]
         at = np.searchsorted(self._ends, rows, side="right")
         return zip(at.tolist(), (rows - self._ends[at] + self._counts[at]).tolist(), strict=True)
+
+    @cached_property
+    def has_parts(self) -> bool:
+        """Whether any batch has operations in parts."""
+        return any("parts" in batch.names for batch in self._batches)
+
+    def parts(self, rows: npt.NDArray[np.int64]) -> Iterator[ObjectParts]:
+        """Of those of these rows that have parts."""
+        for at, row in self._places(rows):
+            batch = self._batches[at]
+            if "parts" not in batch.names:
+                continue
+            if at not in self._parts:
+                names = "parts", "part_id", "object", "bytes_moved"
+                self._parts[at] = [batch.column(name) for name in names]
+            summary, *known = (column[row] for column in self._parts[at])
+            if summary and is_possible(summary):
+                count, slowest, url, *times_us = summary
+                url = batch.urls[url] if url < len(batch.urls) else url
+                yield ObjectParts(count, slowest, url, times_us, *known)
 
     def _ids_of(self, at: int) -> Sequence[Any]:
         """The packed transaction ids of a batch."""
@@ -712,6 +746,12 @@ class ResultGroup:
     def ids(self, rows: npt.NDArray[np.int64]) -> list[bytes]:
         """The transaction ids of some of its rows."""
         return self._results.ids(rows if self._rows is None else self._rows[rows])
+
+    def parts(self) -> Iterator[ObjectParts]:
+        """As of the results, of its own rows."""
+        if self._results.has_parts:
+            rows = np.arange(len(self._results)) if self._rows is None else self._rows
+            yield from self._results.parts(rows)
 
     def details(self, rows: npt.NDArray[np.int64]) -> list[str]:
         """The details of some of its rows."""

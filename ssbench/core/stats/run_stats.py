@@ -587,7 +587,7 @@ class RunStats:
             if results.has_due_times:
                 self._add_due(group)
             if not group.failed:
-                tally.add_latencies(group)
+                tally.add_latencies(group, self.run.run_id)
             elif not group.lost_race:
                 self.errors.add(group, origin_ns)
         for group in results.outcomes(stages):

@@ -15,6 +15,7 @@ from msgspec import Struct, field
 
 from ssbench.core.model import SECOND_NS, UNCERTAIN_NS, ErrorKind
 from ssbench.core.operations import Body, row_of
+from ssbench.core.part_times import weights
 from ssbench.core.stats.budget import OTHERS, Budget
 from ssbench.core.stats.histogram import Histogram
 from ssbench.core.stats.results import LEFT_OUT, Ints, ResultGroup, exact_sum
@@ -109,6 +110,43 @@ class Latency(Struct):
         self.uncertain += other.uncertain
         if other.worst is not None:
             self.worst = max(self.worst or other.worst, other.worst)
+
+
+class SlowestPart(NamedTuple):
+    """The part of an object that took longest; of equal ones the greatest."""
+
+    took_us: int
+    transaction_id: bytes
+    run_id: str
+    url: int
+    operation: int
+    size_class: int
+    object: int
+    part: int  #: its index
+    size: int  #: bytes that the operation moved
+
+
+class PartTimes(Struct):
+    """How long the parts of objects took."""
+
+    histogram: Histogram = field(default_factory=Histogram)
+    slowest: SlowestPart | None = None
+
+    def add(self, group: ResultGroup, run_id: str) -> None:
+        """Record the parts of a group of successes."""
+        for each in group.parts():
+            self.histogram.record_many(np.repeat(each.times_us, weights(each.parts)) * 1000)
+            found = SlowestPart(
+                each.times_us[-1], each.slowest_id, run_id, each.url, group.operation,
+                group.size_class, each.object, each.slowest, each.size,
+            )  # fmt: skip
+            self.slowest = max(self.slowest or found, found)
+
+    def merge(self, other: PartTimes) -> None:
+        """Add ``other``, which stays as it is."""
+        self.histogram.merge(other.histogram)
+        if other.slowest is not None:
+            self.slowest = max(self.slowest or other.slowest, other.slowest)
 
 
 class Counts(Struct):
@@ -258,19 +296,21 @@ class Tally(Counts):
     last_byte: Latency = field(default_factory=Latency)  #: service time: from start to last byte
     #: From due to last byte; empty in a closed loop.
     response: Latency = field(default_factory=Latency)
+    parts: PartTimes = field(default_factory=PartTimes)  #: of objects that were moved in parts
 
-    def add_latencies(self, group: ResultGroup) -> None:
+    def add_latencies(self, group: ResultGroup, run_id: str = "") -> None:
         """Record the latencies of a group of successes."""
         for name in LATENCIES:
             getattr(self, name).add(group.column(f"{name}_ns"), group)
         if group.responses_ns is not None:
             self.response.add(group.responses_ns, group)
+        self.parts.add(group, run_id)
 
     def merge(self, other: Counts) -> None:
         """Add ``other``, which stays as it is."""
         super().merge(other)
         if isinstance(other, Tally):
-            for name in (*LATENCIES, "response"):
+            for name in (*LATENCIES, "response", "parts"):
                 getattr(self, name).merge(getattr(other, name))
 
 
