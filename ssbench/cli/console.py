@@ -16,14 +16,13 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TextIO
 
-from ssbench.core.cpu_profile import CpuProfile, collapsed, hot_functions
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError, gravest
 from ssbench.core.option import Option
 from ssbench.core.text import plural, printable
 from ssbench.host.process import discard
-from ssbench.host.sampler import StackSampler
 
 if TYPE_CHECKING:
+    from ssbench.core.cpu_profile import CpuProfile
     from ssbench.report.model import Report
     from ssbench.runner.single_run import RunResult
 
@@ -332,6 +331,8 @@ HOTTEST = 10
 @contextmanager
 def profiled(wanted: bool, what: str) -> Iterator[None]:
     """Sample the block, then say which functions took most CPU time."""
+    from ssbench.host.sampler import StackSampler  # few commands need it
+
     sampler = StackSampler()
     if wanted:
         sampler.start()
@@ -345,7 +346,8 @@ def profiled(wanted: bool, what: str) -> Iterator[None]:
 
 def tell_profile(profile: CpuProfile, what: str) -> None:
     """Write a profile to a new file; say where it is, and which functions are its hottest."""
-    from ssbench.host.files import new_file  # loads slowly
+    from ssbench.core.cpu_profile import collapsed, hot_functions  # few commands need these
+    from ssbench.host.files import new_file
 
     fd, path = new_file(f"ssbench-{what}-", ".stacks")
     with open(fd, "w", encoding="utf-8") as file:
