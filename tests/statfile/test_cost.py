@@ -21,8 +21,10 @@ from ssbench.core.records import (
     WorkerRecord,
 )
 from ssbench.core.stats.budget import OTHERS
+from ssbench.core.stats.compare import comparison
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.report import of_run, render, render_html
+from ssbench.report.comparison import of_comparison
 from ssbench.runner.results import read_merged, read_stats
 from tests.statfile.samples import (
     FOOTER,
@@ -101,10 +103,30 @@ def test_a_report_takes_work_in_proportion(kind: str, files: int, tmp_path: Path
     _assert_cheap(paths)
 
 
-def _assert_cheap(paths: list[Path]) -> None:
+def test_a_comparison_takes_work_in_proportion(tmp_path: Path) -> None:
+    """Many operations over many hours, in a few bytes."""
+    paths = [tmp_path / f"{number}.stat.gz" for number in range(2)]
+    apart = 19_900 * SECOND_NS // 40
+    for number, path in enumerate(paths):
+        header = replace(HEADER, run_id=f"r{number}")
+        rows = _rows(4000, lambda n: {"operation": n % 100, "start_ns": n // 100 * apart})
+        began, ended = MarkRecord(0, "stage", 0, 4), MarkRecord(19_900 * SECOND_NS, "end", 0)
+        write_at_once(path, [header, WORKER, PHASE, began, *rows, ended, FOOTER])
+    _assert_cheap(paths, _comparison)
+
+
+def _comparison(paths: list[Path]) -> list[str]:
+    stats = [read_stats(str(path)) for path in paths]
+    report = of_comparison(comparison([*zip("ab", stats, strict=True)], seed=1))
+    return [render(report, "json"), render_html(report, "p.js")]
+
+
+def _assert_cheap(
+    paths: list[Path], report: Callable[[list[Path]], list[str]] | None = None
+) -> None:
     with cProfile.Profile() as profile:
-        texts = _reports(paths)
-    assert sum(each.callcount for each in profile.getstats()) < 30_000_000 * len(paths)
+        texts = (report or _reports)(paths)
+    assert sum(each.callcount for each in profile.getstats()) < 15_000_000 * len(paths)
     assert max(map(len, texts)) < 25_000_000
 
 

@@ -17,14 +17,14 @@ OTHERS_NAME = "all others"
 #: for so many.
 MEMORY = 200_000_000
 _FREE, _BYTES_OF_ROW = 2000, 2048  #: rows of a table, whatever was read; bytes that allow one more
-_FREE_SECONDS, _BYTES_OF_SECOND = 20_000, 64
+_FREE_SECONDS, _BYTES_OF_SECOND = 10_000, 64
 _FREE_WORK = 500_000  #: steps, whatever was read; each byte allows one more
 #: Records, or parts of the statistics -> how many there may be, in relation to rows of a table.
 _SHARES = {
-    "groups": 1.0,
+    "groups": 0.4,
     "causes of errors": 1.0,
     "sources": 1.0,
-    "operations over time": 0.05,
+    "operations over time": 0.015,
     "stages": 0.25,
     "changes of the number of users": 10.0,
     "workers": 10.0,

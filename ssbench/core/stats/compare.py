@@ -29,6 +29,10 @@ from ssbench.core.stats.intervals import (
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.thresholds import ChangeRule, parse_figure, percent_of
 
+#: Blocks of seconds that are drawn for all figures of a comparison, and more for each result: it
+#: takes time in proportion to the files, whatever they say of operations and seconds.
+_MOST_DRAWN, _DRAWN_FOR_RESULT = 60_000_000, 100
+
 _NO_HEADER = RunHeader("", 0.0, "", {}, {}, {}, 0, "")
 _DEEPEST = 8  # nested further, parts of a scenario are compared as a whole
 
@@ -192,8 +196,12 @@ def comparison(
     ]
     headers = [run.stats.run.header or _NO_HEADER for run in runs]
     no_bytes = any(run.stats.no_bytes for run in runs)
+    chosen = _chosen(runs, operations) if operations else _with_results(runs)
+    results = sum(run.stats.total().operations for run in runs)
+    figures = len(chosen) * len(runs) * (2 + 2 * len(percents))
+    most_drawn = (_MOST_DRAWN + _DRAWN_FOR_RESULT * results) // figures
     sections = []
-    for operation in _chosen(runs, operations) if operations else _with_results(runs):
+    for operation in chosen:
         numbers = [run.number_of(operation) for run in runs]
         seconds = [
             [] if run.short else whole_seconds(run.stats, number)
@@ -202,7 +210,9 @@ def comparison(
         # A new one for each section, so that it does not depend on the other sections.
         rng = random.Random(seed)  # nosec B311 # for resamples, not for secrets
         tallies = [run.stats.total(each) for run, each in zip(runs, numbers, strict=True)]
-        rows = compare(seconds, rng, tallies=tallies, percents=percents, sides=sides)
+        rows = compare(
+            seconds, rng, tallies=tallies, percents=percents, most_drawn=most_drawn, sides=sides
+        )
         if no_bytes:
             rows = [row for row in rows if row.measure.name != "throughput"]
         sections.append(ComparedOperation(operation, rows))

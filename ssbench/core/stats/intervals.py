@@ -22,7 +22,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from enum import Enum
 from functools import lru_cache
-from math import ceil, exp, log, log10, pi, sqrt, tan
+from math import ceil, exp, inf, log, log10, pi, sqrt, tan
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
@@ -36,6 +36,7 @@ from ssbench.core.stats.tally import Tally
 from ssbench.core.stats.thresholds import ENOUGH_BEYOND
 
 MOST_RESAMPLES = 10_000
+_LEAST_RESAMPLES = 100  #: with fewer, a figure has no interval
 #: Drawn at a time: 2000 resamples of 20,000 seconds would take 640 MB.
 _DRAWN_AT_ONCE = 1 << 19
 
@@ -58,15 +59,25 @@ class Resampled:
 
     :param values: of each second; they determine the length of the blocks.
     :param seed: the same seed gives the same draws for blocks of the same length.
+    :param most_drawn: blocks that are drawn in all resamples together; fewer are made for it.
     :raises ValueError: no seconds, or more than MOST_RESAMPLES resamples.
     """
 
-    def __init__(self, values: Sequence[float] | Floats, seed: int, resamples: int) -> None:
+    def __init__(
+        self,
+        values: Sequence[float] | Floats,
+        seed: int,
+        resamples: int,
+        most_drawn: float = inf,
+    ) -> None:
         if not len(values) or not 0 < resamples <= MOST_RESAMPLES:
             raise ValueError(f"at least a second, and 1 to {MOST_RESAMPLES:,} resamples")
         self.values = np.asarray(values, np.float64)
         self.seconds = len(values)
         self.block = max(1, min(round(block_length(self.values)), self.seconds // 4))
+        possible = most_drawn // ceil(self.blocks)
+        if resamples > possible:
+            resamples = int(possible) if possible >= _LEAST_RESAMPLES else 0
         self._seed, self._resamples = seed, resamples
 
     def __repr__(self) -> str:
@@ -111,16 +122,18 @@ class Percentile:
         percent: float,
         seed: int,
         resamples: int,
+        most_drawn: float = inf,
     ) -> None:
-        counts = np.array([each.count for each in seconds], np.float64)
+        used = np.flatnonzero([len(each.keys) for each in seconds]).tolist()
+        counts, above = np.zeros((2, len(seconds)))
+        counts[used] = [seconds[at].count for at in used]
         cumulative, count = whole.counts.cumsum(), whole.count
         place = int(np.searchsorted(cumulative, rank_of(percent, count)))
-        above = np.array(
-            [each.counts[each.keys > whole.keys[place]].sum() for each in seconds], np.float64
-        )
+        higher = whole.keys[place]
+        above[used] = [seconds[at].counts[seconds[at].keys > higher].sum() for at in used]
         share = above.sum() / count
         #: Of the values above, those that a second has more than its share.
-        self.drawn = Resampled(above - share * counts, seed, resamples)
+        self.drawn = Resampled(above - share * counts, seed, resamples, most_drawn)
         values, of_draws = self.drawn.means(counts, above)
         shares = np.divide(of_draws, values, out=np.full(len(values), share), where=values > 0)
         ranks = rank_of(percent, count) + count * (shares - share)
@@ -370,6 +383,7 @@ def compare(
     tallies: Sequence[Tally] = (),
     percents: Sequence[float] = PERCENTS,
     resamples: int = RESAMPLES,
+    most_drawn: float = inf,
     sides: Sides | None = None,
 ) -> list[ComparedFigure]:
     """The figures of the runs, each compared with the first.
@@ -380,12 +394,13 @@ def compare(
     :param seconds: the whole seconds of each run that count, in order. If there are none, the
         figures are those of its tally, without intervals.
     :param rng: draws the resamples: the same seed gives the same intervals.
+    :param most_drawn: blocks that are drawn for each figure of a run.
     :param tallies: the sums of each run; without them, rates are means over the seconds.
     :param sides: as of ``comparison``.
     """
     of_runs: Sequence[Tally | None] = tallies or [None] * len(seconds)
     runs = [
-        _ResampledRun(own, tally, rng, resamples)
+        _ResampledRun(own, tally, rng, resamples, most_drawn)
         for own, tally in zip(seconds, of_runs, strict=True)
     ]
     measures = [Measure("rate"), Measure("throughput")]
@@ -442,11 +457,12 @@ class _ResampledRun:
         tally: Tally | None,
         rng: random.Random,
         resamples: int,
+        most_drawn: float,
     ) -> None:
         self._seconds = seconds
         self._tally = tally
         self._seed = rng.getrandbits(64)
-        self._resamples = resamples
+        self._resamples = resamples, most_drawn
         self._whole: dict[str, Buckets] = {}  # latencies of all seconds
 
     def has(self, name: str) -> bool:
@@ -467,7 +483,7 @@ class _ResampledRun:
         (value,) = whole.quantiles((measure.percent,))
         if min(measure.percent, 100 - measure.percent) / 100 * whole.count < ENOUGH_BEYOND:
             return _Figure(value)
-        found = Percentile(seconds, whole, measure.percent, self._seed, self._resamples)
+        found = Percentile(seconds, whole, measure.percent, self._seed, *self._resamples)
         return _Figure(value, found.draws, found.drawn, len(seconds) >= ENOUGH_SECONDS)
 
     def _of_seconds(self, name: str) -> list[Any]:
@@ -488,7 +504,7 @@ class _ResampledRun:
         value = self._reported(measure) if self._tally else mean
         if value is None or (value and not mean):
             return _Figure(value)
-        drawn = Resampled(values, self._seed, self._resamples)
+        drawn = Resampled(values, self._seed, *self._resamples)
         scale = value / mean if mean else 1.0
         enough = len(values) >= ENOUGH_SECONDS
         (means,) = drawn.means(values)

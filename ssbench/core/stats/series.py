@@ -52,6 +52,9 @@ class Second(Struct, frozen=True):
     response: Buckets  #: from due to last byte; empty in a closed loop
 
 
+_NOTHING = Buckets.merged([])
+
+
 class _Latencies:
     """Latency counts of many seconds, in blocks of buckets sorted by second.
 
@@ -247,14 +250,20 @@ class TimeSeries:
         :param operation: only of that type; None stands for all.
         """
         self._unite()
-        lanes = [(shift, lane) for shift, of, lane in self._shifted() if operation in (None, of)]
+        cells: defaultdict[int, list[tuple[_Lane, int]]] = defaultdict(list)
+        for shift, of, lane in self._shifted():
+            if operation in (None, of):
+                for own in lane.cells:
+                    cells[shift + own].append((lane, own))
         in_flight = 0
         for second in self.span:
-            cells = [
-                (lane, second - shift) for shift, lane in lanes if second - shift in lane.cells
-            ]
-            of_lanes = [astuple(lane.cells[own]) for lane, own in cells]
-            sums = _Cell(*map(sum, zip(*of_lanes, strict=True)))
+            found = cells.get(second)
+            if found is None:  # most, where each operation of a long run is asked for
+                yield Second(second, 0, 0, 0, in_flight, _NOTHING, _NOTHING)
+                continue
+            sums = _Cell(
+                *map(sum, zip(*(astuple(lane.cells[own]) for lane, own in found), strict=True))
+            )
             in_flight += sums.started - sums.count - sums.errors - sums.lost_races
             yield Second(
                 second,
@@ -262,8 +271,8 @@ class TimeSeries:
                 sums.errors,
                 sums.bytes_moved,
                 in_flight,
-                Buckets.merged([part for lane, own in cells for part in lane.service.parts(own)]),
-                Buckets.merged([part for lane, own in cells for part in lane.response.parts(own)]),
+                Buckets.merged([part for lane, own in found for part in lane.service.parts(own)]),
+                Buckets.merged([part for lane, own in found for part in lane.response.parts(own)]),
             )
 
     @property

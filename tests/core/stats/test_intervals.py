@@ -53,6 +53,14 @@ def test_without_variation_or_seconds_a_block_is_one_second(values: list[int]) -
     assert Resampled(values, 1, 5).block == 1
 
 
+@pytest.mark.parametrize(("most", "draws"), [(100_000, 1000), (10_000, 100), (9000, 0)])
+def test_fewer_resamples_are_made_of_many_blocks(most: int, draws: int) -> None:
+    """Too few of them are none: the figure has no interval."""
+    drawn = Resampled([5] * 100, 1, 1000, most)
+    assert drawn.blocks == 100
+    assert len(drawn.means(drawn.values)[0]) == draws
+
+
 @pytest.mark.parametrize("lasting", [0.0, 0.8])
 def test_draws_are_those_of_arch(lasting: float) -> None:
     """Intervals of mean and percentile agree within the error of 2,000 draws."""
