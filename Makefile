@@ -135,6 +135,9 @@ $(BIN)/weed: | $(BIN)/pip
 $(BIN)/pip:
 	@command -v $(PYTHON) >/dev/null || \
 	    { echo "$(PYTHON) is missing: apt-get install python3" >&2; exit 1; }
+	@$(PYTHON) -c "" 2>/dev/null || \
+	    { echo "$(PYTHON) does not start ($$($(PYTHON) -c "" 2>&1 | head -1)): give the path of another," \
+	        "as in make PYTHON=$$HOME/.pyenv/versions/3.12.1/bin/python" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
 	    { echo "$$($(PYTHON) --version) is too old, 3.10 will do: make PYTHON=python3.11" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
