@@ -126,6 +126,7 @@ RESULT_COLUMNS: Mapping[str, KnownColumn] = {
     "group": KnownColumn("int", False, 0),
     "renewed_ns": KnownColumn("int", False, 0),
     "pages": KnownColumn("int", False, 0),
+    "address": KnownColumn("int", False, 0),
     "parts": KnownColumn("ints", False, [0, 0]),
     "part_id": KnownColumn("id", False, ["plain", b"", b""]),
 }
@@ -485,13 +486,14 @@ def pack_optional(
     groups: Sequence[int],
     renewed_ns: Sequence[int],
     pages: Sequence[int],
+    addresses: Sequence[int],
     parts: Sequence[Sequence[int]] = (),
     part_ids: Sequence[bytes] = (),
 ) -> list[Any]:
     """The optional columns of results, packed, in their order."""
     return [
         pack_column(items), pack_ints(others), pack_ints(statuses), pack_column(groups),
-        pack_column(renewed_ns), pack_column(pages),
+        pack_column(renewed_ns), pack_column(pages), pack_column(addresses),
         *([pack_ints(parts), pack_ids(part_ids)] if any(parts) or any(part_ids) else ()),
     ]  # fmt: skip
 

@@ -167,6 +167,7 @@ class StorageError(SsbenchError):
         (so the operation can't have happened).
     :param rate_limited: the store asked for fewer requests, although the status does not say so.
     :param url: index of the storage URL that was asked; of a response, its Timing has it.
+    :param address: number of the address that was asked, likewise.
 
     ``partly_done`` is true if an earlier request of the operation changed the store: what it left
     there has to be cleaned up, whatever the status says.
@@ -185,6 +186,7 @@ class StorageError(SsbenchError):
         sent: bool = True,
         rate_limited: bool = False,
         url: int = 0,
+        address: int = 0,
     ) -> None:
         super().__init__(detail)
         self.kind = kind
@@ -195,6 +197,7 @@ class StorageError(SsbenchError):
         self.partly_done = False
         self.rate_limited = rate_limited
         self.url = timing.url if timing is not None else url
+        self.address = timing.address if timing is not None else address
         self.reconnects = timing.reconnects if timing is not None else 0
 
 

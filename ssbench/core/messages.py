@@ -20,6 +20,7 @@ returned  worker -> master, results    jobs that were not started
 expired   worker -> master, results    the store rejected the token of this serial
 host      worker -> master, results    metrics of the host and process, per second
 profiled  worker -> master, results    where it spent CPU time in the run phase
+addresses worker -> master, results    which addresses of the store its results number
 network   worker -> master, results    a check of the network has ended
 leaving   worker -> master, results    the worker will exit: it only returns jobs from now on
 bye       worker -> master, results    the worker exits (sent after all its results)
@@ -54,6 +55,7 @@ from ssbench.core.boundary import typed
 from ssbench.core.columns import JOB_SCHEMAS, RESULT_SCHEMAS, Schemas
 from ssbench.core.cpu_profile import MAX_STACKS
 from ssbench.core.errors import MessageError, ProtocolError
+from ssbench.core.model import MAX_ADDRESSES
 from ssbench.core.text import MAX_KEY, printable
 
 PROTOCOL = 4
@@ -155,6 +157,16 @@ class Profiled(NamedTuple):
     stacks: Annotated[Mapping[StackText, Duration], Meta(max_length=MAX_STACKS)]
     samples: Natural
     overhead_ns: Duration
+
+
+class Addresses(NamedTuple):
+    """The addresses of the store that a worker's results of a phase number, from 1; sent before the
+    first of these, and whenever there are more."""
+
+    incarnation: Natural
+    run: Text
+    phase: Natural
+    names: Annotated[Sequence[Name], Meta(max_length=MAX_ADDRESSES)]
 
 
 class NetworkCheck(NamedTuple):
@@ -307,6 +319,7 @@ Message = (
     | Leaving
     | Bye
     | Profiled
+    | Addresses
     | Network
 )
 

@@ -203,6 +203,9 @@ class Failure(NamedTuple):
     statuses: Sequence[int] = ()
 
 
+MAX_ADDRESSES = 4096  #: of the store, that a worker numbers; further ones are not told apart
+
+
 class Timing(NamedTuple):
     """What a driver reports of one attempt that got a response. Times are of perf_counter_ns.
 
@@ -223,6 +226,7 @@ class Timing(NamedTuple):
     #: ``status``.
     statuses: tuple[int, ...] = ()
     pages: int = 0  #: of a whole listing, an empty last one included
+    address: int = 0  #: number of the address that was asked, from 1; 0: the only one of its name
     #: As of ``core.part_times.summary``; (): the operation has no parts.
     parts: tuple[int, ...] = ()
     part_id: bytes = b""  #: transaction id of the slowest part
@@ -264,6 +268,7 @@ class Result(NamedTuple):
     #: From the first start to ``start_ns``, of an operation that was restarted with a new token.
     renewed_ns: int = 0
     pages: int = 0  #: of a whole listing
+    address: int = 0  #: as in Timing; the worker's AddressRecord names it
     parts: tuple[int, ...] = ()  #: as of a Timing
     part_id: bytes = b""
 

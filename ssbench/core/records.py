@@ -184,6 +184,14 @@ class EventRecord(Struct, frozen=True):
     who: str = ""  #: name of the user, or "page"
 
 
+class AddressRecord(Struct, frozen=True):
+    """The addresses of the store that a worker's results of a phase number, from 1."""
+
+    worker: int
+    phase: Phase
+    names: tuple[str, ...]
+
+
 class RunFooter(Struct, frozen=True):
     """How the run ended. Absent if it was cut off."""
 
@@ -214,5 +222,6 @@ Record = (
     | HostRecord
     | ProfileRecord
     | EventRecord
+    | AddressRecord
     | RunFooter
 )

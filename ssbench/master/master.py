@@ -22,6 +22,7 @@ from ssbench.core.errors import SsbenchError
 from ssbench.core.live import Observer
 from ssbench.core.messages import (
     Ack,
+    Addresses,
     Bye,
     Expired,
     Heartbeat,
@@ -37,7 +38,7 @@ from ssbench.core.messages import (
     Returned,
 )
 from ssbench.core.model import SECOND_NS, Phase, Result, WorkerExit
-from ssbench.core.records import MASTER, EventRecord, ProfileRecord, WorkerRecord
+from ssbench.core.records import MASTER, AddressRecord, EventRecord, ProfileRecord, WorkerRecord
 from ssbench.core.settings import Credentials, Limits, StorageSettings
 from ssbench.core.text import plural, printable, said
 from ssbench.host.live import HostLive
@@ -122,6 +123,7 @@ class Master:
         self._profile = profile
         self._marks = marks
         self._profiled: set[int] = set()  # indexes of workers, in this run
+        self._addresses: dict[tuple[int, Phase], tuple[str, ...]] = {}  # as in records, of this run
         self._needs_workers = False  # from when all have joined until they are released
         self._lost_between_runs: list[str] = []  # workers, since the last run's end
         self._other_releases: set[tuple[str, str, str]] = set()  # warned of: id, host, release
@@ -139,6 +141,7 @@ class Master:
             Ready: self._on_ready,
             Host: self._on_host,
             Profiled: self._on_profiled,
+            Addresses: self._on_addresses,
             Ack: self._on_phase_message,
             Results: self._on_results,
             Returned: self._on_phase_message,
@@ -180,6 +183,7 @@ class Master:
         self.workers_lost, self._lost_between_runs = self._lost_between_runs, []
         self._worker_warnings = 0
         self._profiled.clear()
+        self._addresses.clear()
         self._rejected = 0
         self._rejected_before = self._transport.rejected
         for worker in self.workers.present.values():
@@ -525,6 +529,15 @@ class Master:
             self._profiled.add(worker.index)
             _, _, stacks, samples, overhead_ns = profiled
             self.recorder.write(ProfileRecord(worker.index, stacks, samples, overhead_ns))
+
+    def _on_addresses(self, told: Addresses, now_ns: int) -> None:
+        worker, phase = self.workers.present.get(told.incarnation), self.workers.phase
+        if worker and told.run == self.settings.run_id and phase == told.phase:
+            names = tuple(said(name) for name in told.names)
+            known = self._addresses.get((worker.index, phase), ())
+            if len(names) > len(known) and names[: len(known)] == known:
+                self._addresses[worker.index, phase] = names
+                self.recorder.write(AddressRecord(worker.index, phase, names))
 
     def _on_network(self, answer: Network, now_ns: int) -> None:
         check = self.workers.network

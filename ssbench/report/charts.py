@@ -103,7 +103,11 @@ def run_charts(stats: RunStats) -> Iterator[Chart]:
         (name, rate, latency.histogram) for name, rate, latency in latencies
         if kind == "service" or latency.histogram.count
     ], kind)  # fmt: skip
-    for what, sources in (("worker", stats.workers()), ("endpoint", stats.endpoints())):
+    for what, sources in (
+        ("worker", stats.workers()),
+        ("endpoint", stats.endpoints()),
+        ("address", stats.addresses()),
+    ):
         parts = [(each.name, each.tally.rate_per_s, each.tally.service) for each in sources]
         yield from _bars(what, parts, "service")
     causes = list(_causes(stats))

@@ -74,6 +74,11 @@ _KINDS: Mapping[str, tuple[str, Sequence[Column], Callable[[RunStats], list[Sour
         (Column("endpoint", WORD, "storage URL", "Endpoint"),),
         RunStats.endpoints,
     ),
+    "address": (
+        "Addresses",
+        (Column("address", WORD, "of a name that has several", "Address"),),
+        RunStats.addresses,
+    ),
 }
 
 

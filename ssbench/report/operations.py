@@ -18,6 +18,7 @@ from ssbench.core.model import NONE_NS, SECOND_NS, Phase, error_label
 from ssbench.core.naming import Naming, naming_of
 from ssbench.core.operations import Operation, Target, row_of, rows_of
 from ssbench.core.records import (
+    AddressRecord,
     ClockRecord,
     MarkRecord,
     PhaseRecord,
@@ -202,7 +203,7 @@ class _Run:
         self._has_containers = True
 
     def add(self, record: Record) -> None:
-        if self._selection and isinstance(record, RunHeader | WorkerRecord):
+        if self._selection and isinstance(record, RunHeader | WorkerRecord | AddressRecord):
             self._known.add(record)
         if isinstance(record, RunHeader):
             self._operations = rows_of(record.operations)

@@ -221,6 +221,7 @@ def part_section(chosen: Selection) -> Section:
         fact("operations", chosen.operation_names, WORD, "only these; empty: all", "json"),
         fact("size_classes", chosen.size_class_names, WORD, "only these; empty: all", "json"),
         fact("endpoints", chosen.endpoint_names, WORD, "only these; empty: all", "json"),
+        fact("addresses", chosen.address_names, WORD, "only these; empty: all", "json"),
         fact("workers", chosen.worker_names, WORD, "only these; empty: all", "json"),
     ]
     return Section("part", facts=facts, formats="csv json")

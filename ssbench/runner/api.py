@@ -218,6 +218,7 @@ def read(
     operations: Sequence[str] = (),
     size_classes: Sequence[str] = (),
     endpoints: Sequence[str] = (),
+    addresses: Sequence[str] = (),
     workers: Sequence[str] = (),
 ) -> StoredStats:
     """The statistics of a stat file, also of ssbench 0.3.9, or of a part of the run.
@@ -231,10 +232,11 @@ def read(
     :param operations: only these operations, such as "READ".
     :param size_classes: only objects of these size classes.
     :param endpoints: only requests to these endpoints: a URL, a host, or host:port.
+    :param addresses: only requests to these addresses, of names that have several.
     :param workers: only operations of these workers, by their ids or hosts.
     :raises SsbenchError: it can't be read, or the run does not have this part.
     """
-    names = (operations, size_classes, endpoints, workers)
+    names = (operations, size_classes, endpoints, addresses, workers)
     return read_stats(os.fspath(path), chosen=_selection(from_s, to_s, warmup, *names))
 
 
@@ -247,6 +249,7 @@ def compare(
     operations: Sequence[str] = (),
     size_classes: Sequence[str] = (),
     endpoints: Sequence[str] = (),
+    addresses: Sequence[str] = (),
     workers: Sequence[str] = (),
 ) -> Comparison:
     """Compare the runs of stat files with the first of them, or groups of runs: lists of files.
@@ -262,7 +265,7 @@ def compare(
         raise UsageError("compare: give two runs or more, or two groups with at least one run each")
     paths = [os.fspath(path) for group in groups for path in group]
     counts = tuple(map(len, groups))
-    names = (operations, size_classes, endpoints, workers)
+    names = (operations, size_classes, endpoints, addresses, workers)
     chosen = _selection(from_s, to_s, warmup, *names)
     named = read_distinct(zip(paths, paths, strict=True), chosen=chosen)
     return comparison(named, seed=1, sides=Sides(counts) if max(counts) > 1 else None)

@@ -40,6 +40,7 @@ from ssbench.core.records import (
     MAX_ITEMS,
     MAX_RECORD_ITEMS,
     MAX_TOTAL_ITEMS,
+    AddressRecord,
     ClockRecord,
     EventRecord,
     HostRecord,
@@ -395,6 +396,7 @@ RECORD_TYPES: dict[int, type[Any]] = {
     7: ClockRecord,
     10: ProfileRecord,
     11: EventRecord,
+    12: AddressRecord,
 }
 _PHASES = {int(phase): phase for phase in Phase}
 _CODES = {record: code for code, record in RECORD_TYPES.items()}

@@ -172,6 +172,9 @@ class ObjectStore(OpenStore, Protocol):
     #: A driver may have ``moving()``: number of an object -> bytes sent so far, for uploads of
     #: files that take long. Any thread may call it.
 
+    #: A driver may have ``addresses``: a sequence that names the addresses of the store which its
+    #: Timings number, from 1; it grows at its end.
+
     def connect(self, count: int) -> None:
         """Open up to ``count`` connections to each storage URL, so that no latency includes it.
 

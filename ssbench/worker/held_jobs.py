@@ -133,8 +133,8 @@ def pack_completed(
     jobs, starts, timings = zip(*finished, strict=True)
     numbers, operations, classes, objects, _, _, dues, others, _, groups = zip(*jobs, strict=True)
     (
-        heads, firsts, lasts, moved, statuses, ids, urls, reconnects, items, each, pages, parts,
-        part_ids,
+        heads, firsts, lasts, moved, statuses, ids, urls, reconnects, items, each, pages, to,
+        parts, part_ids,
     ) = zip(*timings, strict=True)  # fmt: skip
     if secrets.are_in(b" ".join(ids)):
         ids = tuple(map(secrets.masked_id, ids))
@@ -160,10 +160,11 @@ def pack_completed(
         pack_column(urls), pack_column(statuses), 0, 0, pack_ids(ids), [],
     ]  # fmt: skip
     count = len(finished)
-    zeros = items.count(0), groups.count(0), pages.count(0)
+    zeros = items.count(0), groups.count(0), pages.count(0), to.count(0)
     lists = others.count(()), each.count(()), parts.count(())
     if {*zeros, *lists} != {count}:
-        packed += pack_optional(items, others, each, groups, [0] * count, pages, parts, part_ids)
+        renewed_ns = [0] * count
+        packed += pack_optional(items, others, each, groups, renewed_ns, pages, to, parts, part_ids)
     return packed
 
 
@@ -222,7 +223,7 @@ def _impossible(entry: Completed, origin_ns: int, now_ns: int) -> Row:
     return (
         number, operation, size_class, obj, due_ns, start_ns, NONE_NS, NONE_NS,
         max(now_ns - origin_ns - start_ns, 0), 0, 0, 0, 0, 0, 0, 0, 0, int(ErrorKind.IMPOSSIBLE), 0,
-        b"", _IMPOSSIBLE, 0, others, (), group, 0, 0, (), b"",
+        b"", _IMPOSSIBLE, 0, others, (), group, 0, 0, 0, (), b"",
     )  # fmt: skip
 
 
@@ -286,5 +287,5 @@ def _row(done: Completed, origin_ns: int) -> Row:
         last_ns(timing.last_byte_ns, start_ns), timing.bytes_moved, 0, 0, 0,
         timing.reconnects, 0, timing.url, timing.status, 0, 0,
         timing.transaction_id, "", timing.items, job.others, timing.statuses, job.group, 0,
-        timing.pages, timing.parts, timing.part_id,
+        timing.pages, timing.address, timing.parts, timing.part_id,
     )  # fmt: skip

@@ -26,7 +26,7 @@ from __future__ import annotations
 import logging
 import random
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
@@ -42,6 +42,7 @@ from ssbench.core.messages import (
     MAX_RESULT_BYTES,
     MAX_TEXT,
     Ack,
+    Addresses,
     Bye,
     ControlState,
     Expired,
@@ -213,6 +214,9 @@ class WorkerPhase(Struct, eq=False):
     ending: bool = False  #: the master has no more jobs
     stopping: bool = False  #: start nothing more
     bounds: ResultBounds | None = None  #: of its results; from the first of them
+    #: Of the store, which its results number; and how many of them the master knows.
+    addresses: Callable[[], Sequence[str]] = tuple
+    addresses_told: int = 0
 
     @property
     def run(self) -> str:
@@ -585,6 +589,11 @@ class WorkerMachine:
         finished = phase.held.finished[:]
         phase.held.finished.clear()
         phase.held.reported += len(finished)
+        addresses = phase.addresses()
+        if len(addresses) > phase.addresses_told:
+            phase.addresses_told = len(addresses)
+            told = Addresses(phase.incarnation, phase.run, phase.phase, tuple(addresses))
+            self.outbox.append(told)
         acked, self._unacked = self._unacked[:MAX_NUMBERS], self._unacked[MAX_NUMBERS:]
         for packed, schema in self._pack_results(phase, finished):
             self.outbox.append(

@@ -485,6 +485,7 @@ class UserPool:
             timing.transaction_id if timing else b"", error.detail if error else "",
             timing.items if timing else 0, job.others, timing.statuses if timing else (), job.group,
             start_ns - began_ns, timing.pages if timing else 0,
+            timing.address if timing else (error.address if error else 0),
             timing.parts if timing else (), timing.part_id if timing else b"",
         )  # fmt: skip
 

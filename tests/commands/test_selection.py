@@ -15,7 +15,7 @@ import ssbench
 from ssbench.core.errors import UsageError
 from ssbench.core.model import Result
 from ssbench.core.operations import CREATE, READ
-from ssbench.core.records import MarkRecord, Phase, PhaseRecord, Record
+from ssbench.core.records import AddressRecord, MarkRecord, Phase, PhaseRecord, Record
 from tests.cli.shell import Shell, stat_file
 from tests.report import runs
 
@@ -33,11 +33,15 @@ def rows() -> list[Result]:
         found.append(
             kind(
                 number, READ if number % 3 else CREATE, size_class=number % 2, url=number // 5 % 2,
+                address=number // 3 % 3,
                 start_ns=START_NS + number * 50 * runs.MS,
                 last_byte_ns=(20 + 30 * (second % 2) + number % 9) * runs.MS,
             )
         )  # fmt: skip
     return found
+
+
+ADDRESSES = ("10.0.0.1:80", "10.0.0.2:80")
 
 
 def records(kept: Callable[[Result, int], bool], run_id: str = "5e1f") -> list[Record]:
@@ -52,6 +56,10 @@ def records(kept: Callable[[Result, int], bool], run_id: str = "5e1f") -> list[R
         runs.worker(0, "alpha"),
         runs.worker(1, "beta"),
         PhaseRecord(Phase.RUN, runs.STARTED_AT, 4),
+        # A worker numbers its addresses itself; one of the other phases says nothing of these.
+        AddressRecord(0, Phase.RUN, ADDRESSES),
+        AddressRecord(1, Phase.RUN, ADDRESSES[::-1]),
+        AddressRecord(1, Phase.CLEANUP, ("10.9.9.9:80",)),
         MarkRecord(START_NS, "stage", 0, 4),
         *batches,
         *[runs.host(index, second) for second in range(SECONDS) for index in (0, 1)],
@@ -73,6 +81,10 @@ PARTS: dict[str, tuple[str, dict[str, Any], Callable[[Result, int], bool]]] = {
     ),
     "endpoint": (
         "--endpoint two.example", {"endpoints": [URLS[1]]}, lambda row, _: row.url == 1,
+    ),
+    "address": (
+        "--address 10.0.0.1", {"addresses": ["10.0.0.1:80"]},
+        lambda row, worker: row.address == 1 + worker,
     ),
     "worker": ("--worker beta", {"workers": "beta"}, lambda _, worker: worker == 1),
     "several": (

@@ -8,6 +8,7 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from time import monotonic
@@ -149,6 +150,9 @@ def test_each_address_gets_its_share(
             workers = [gevent.spawn(lambda: [act(ASKED, 0) for _ in range(90 // users)])
                        for _ in range(users)]  # fmt: skip
             gevent.joinall(workers, raise_error=True)
+            asked = Counter(timing.address for each in workers for timing in each.value)
+            names = {name: asked[number] for number, name in enumerate(driver.addresses, 1)}
+        assert names == {f"{host}:{found[0].port}": 30 for host in HOSTS}
         assert [node.requests for node in found] == [30, 30, 30]
         assert [node.hosts for node in found] == [{place}] * 3
         if tls:
@@ -244,6 +248,20 @@ def test_an_error_without_a_connection_names_its_url(store: str) -> None:
     given: Any = {"own": {"urls": urls}, "url_choice": "round-robin"}
     with scripted_driver(store, lambda peer: None, **given) as (driver, _):
         assert urls_of_errors(driver) in ([0, 1, 0, 1], [1, 0, 1, 0])
+
+
+@pytest.mark.parametrize("store", ISSUED)
+def test_an_error_names_the_address_that_was_tried(
+    store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port = held_port()
+    rows = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (host, port)) for host in HOSTS]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_: rows)
+    with store_of(store, f"store.test:{port}") as driver:
+        with pytest.raises(StorageError) as raised:
+            driver.actions[READ](ASKED, 0)
+        assert raised.value.kind is ErrorKind.CONNECT
+        assert driver.addresses[raised.value.address - 1] == f"127.0.0.3:{port}"
 
 
 def urls_of_errors(driver: Any) -> list[int]:

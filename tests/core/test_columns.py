@@ -81,7 +81,7 @@ def a_result(script: Script) -> tuple[Any, ...]:
     else:
         identifier = binary(script).replace(b"\n", b"")
     detail = text(script) if boolean(script) else ""
-    last = [int64(script) if boolean(script) else 0 for _ in range(4)]
+    last = [int64(script) if boolean(script) else 0 for _ in range(5)]
     lists = [some(script, int64) for _ in range(2)]
     parts = (some(script, int64), identifier) if boolean(script) else ((), b"")
     return (*numbers, identifier, detail, last[0], *lists, *last[1:], *parts)
@@ -172,7 +172,7 @@ def test_results_of_another_release_s_schema_come_back(
     chance.shuffle(whole)
     layout = ResultLayout(tuple(column for column, _ in whole))
     arranged = layout.decode(msgpack.packb([count, *(data for _, data in whole)]))
-    missing = [0, [0, 0], [0, 0], 0, 0, 0, [0, 0], ["plain", b"", b"\n" * count]]
+    missing = [0, [0, 0], [0, 0], 0, 0, 0, 0, [0, 0], ["plain", b"", b"\n" * count]]
     own = [*over_the_wire([count, *packed]), *missing[len(packed) - RESULT_NUMBERS - 2 :]]
     assert over_the_wire(arranged) == own[: len(arranged)]
 

@@ -20,6 +20,7 @@ from ssbench.core.messages import (
     PROTOCOL,
     SECRET_BYTES,
     Ack,
+    Addresses,
     Bye,
     ControlState,
     Expired,
@@ -93,6 +94,7 @@ ANY_MESSAGE: dict[type, st.SearchStrategy[Message]] = {
         st.dictionaries(natural, naturals, max_size=3), schemas, *[st.booleans()] * 2,
         st.none() | st.builds(NetworkCheck, natural, natural, text, natural, span, natural, span),
     ),
+    Addresses: st.builds(Addresses, natural, text, natural, st.lists(text, max_size=3).map(tuple)),
     Profiled: st.builds(
         Profiled, natural, text, st.dictionaries(text, span_ns, max_size=4), natural, span_ns
     ),

@@ -22,6 +22,7 @@ import msgpack
 
 from ssbench.core.columns import pack_results
 from ssbench.core.messages import (
+    Addresses,
     Bye,
     Leaving,
     Network,
@@ -97,6 +98,8 @@ def frames_and_stat_file() -> None:
         put("frames", "bye", encode(Bye(1 << 62, "the master says so")))
         stacks = {"main (a.py:1);run (b.py:22)": 12_345_678, "(other threads)": 1 << 40}
         put("frames", "profiled", encode(Profiled(1 << 62, "r", stacks, 300, 12_345)))
+        named = Addresses(1 << 62, "r", 2, ("10.0.0.1:80", "[fd00::2]:80"))
+        put("frames", "addresses", encode(named))
         second = NetworkInterval(1.0, 1 << 30, 0.0005)
         result = NetworkResult([0.0001, 0.0002], [second, second], [second])
         put("frames", "network", encode(Network(1 << 62, 3, result)))

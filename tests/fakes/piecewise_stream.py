@@ -16,6 +16,8 @@ class PiecewiseStream:
     :param room: bytes that can be sent before the answer begins to come; None: any number.
     """
 
+    address = None  #: not known
+
     arrived_ns = staticmethod(perf_counter_ns)
 
     def __init__(self, data: bytes, size: Callable[[], int], room: int | None = None) -> None:

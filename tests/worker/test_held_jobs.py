@@ -40,9 +40,9 @@ def done(draw: st.DrawFn) -> Completed:
         moments[1] = -moments[1]
     numbers = [draw(NUMBER), 200, draw(IDS), draw(NUMBER), draw(NUMBER)]
     if draw(st.booleans()):
-        numbers += [draw(NUMBER), (200, 404), draw(NUMBER)]
+        numbers += [draw(NUMBER), (200, 404), draw(NUMBER), draw(NUMBER)]
     if draw(st.booleans()):
-        numbers += [0, (), 0][len(numbers) - 5 :]
+        numbers += [0, (), 0, 0][len(numbers) - 5 :]
         numbers += [(3, 1, 0, 7, 8, 9), draw(IDS)]
     return job, start, Timing(*moments, *numbers)
 
@@ -50,7 +50,7 @@ def done(draw: st.DrawFn) -> Completed:
 INTS = st.just(()) | st.lists(NUMBER, max_size=3).map(tuple)
 ROWS = st.tuples(
     *[st.integers(-(2**62), 2**62)] * RESULT_NUMBERS, IDS, st.text(max_size=9), NUMBER, INTS, INTS,
-    NUMBER, NUMBER, NUMBER, INTS, IDS,
+    NUMBER, NUMBER, NUMBER, NUMBER, INTS, IDS,
 )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from ssbench.core.errors import ExitStatus
 from ssbench.core.messages import (
     MAX_WORKER_MESSAGE_BYTES,
     Ack,
+    Addresses,
     Bye,
     Expired,
     Hello,
@@ -300,6 +301,24 @@ def test_large_results_are_split_into_messages_that_the_master_takes() -> None:
     assert max(len(encode(part)) for part in parts) <= MAX_WORKER_MESSAGE_BYTES
     assert [row.number for part in parts for row in rows_of(part)] == list(range(1, 65))
     assert [number for part in parts for number in part.acked] == []
+
+
+def test_addresses_are_named_before_the_results_that_number_them() -> None:
+    here, known = at_work(), ["10.0.0.1:80", "10.0.0.2:80"]
+    here.phase.addresses = lambda: known
+    for number in (1, 2, 3):
+        here.arrive(number)
+        (job,) = here.start(1)
+        here.finish(job)
+        if number == 2:
+            known.append("10.0.0.3:80")
+        here.machine.report(here.now_ns)
+    here.settle()
+    said = [each for each in here.sent if isinstance(each, Addresses | Results)]
+    assert [type(each) for each in said] == [Addresses, Results, Addresses, Results, Results]
+    assert [each.names for each in said if isinstance(each, Addresses)] == [
+        tuple(known[:2]), tuple(known),
+    ]  # fmt: skip
 
 
 MALFORMED = {

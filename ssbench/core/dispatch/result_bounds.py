@@ -14,7 +14,15 @@ from typing import Any
 
 from ssbench.core.columns import BIG_ENDIAN, WIDTHS, unpack_column, unpack_ints
 from ssbench.core.errors import MessageError
-from ssbench.core.model import NONE_NS, RESULT_NUMBERS, SECOND_NS, UNCERTAIN_NS, Result, SizeClass
+from ssbench.core.model import (
+    MAX_ADDRESSES,
+    NONE_NS,
+    RESULT_NUMBERS,
+    SECOND_NS,
+    UNCERTAIN_NS,
+    Result,
+    SizeClass,
+)
 from ssbench.core.operations import OPERATIONS
 from ssbench.core.part_times import is_possible
 
@@ -129,7 +137,7 @@ def _within(columns: Sequence[Any], count: int, bounds: Iterable[tuple[int, int]
 
 
 def _optional_within(count: int, columns: Sequence[Any], latest_ns: int) -> bool:
-    items, others, statuses, groups, renewed_ns, pages, *parts = columns
+    items, others, statuses, groups, renewed_ns, pages, addresses, *parts = columns
     return (
         _all_between(unpack_column(items, count), _MAX_ITEMS)
         and _all_between(chain.from_iterable(unpack_ints(others, count)), _MAX_OBJECT)
@@ -137,6 +145,7 @@ def _optional_within(count: int, columns: Sequence[Any], latest_ns: int) -> bool
         and _all_between(unpack_column(groups, count), _MAX_COUNT)
         and _all_between(unpack_column(renewed_ns, count), latest_ns)
         and _all_between(unpack_column(pages, count), _MAX_ITEMS)
+        and _all_between(unpack_column(addresses, count), MAX_ADDRESSES)
         and (not parts or all(map(is_possible, unpack_ints(parts[0], count))))
     )
 

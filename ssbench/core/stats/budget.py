@@ -28,6 +28,7 @@ _SHARES = {
     "stages": 0.25,
     "changes of the number of users": 10.0,
     "workers": 10.0,
+    "addresses": 1.0,
     "clocks of workers": 10.0,
     "hosts": 1.0,
     "profiles": 0.5,

@@ -25,6 +25,7 @@ from ssbench.core.errors import UsageError
 from ssbench.core.model import SECOND_NS, Phase
 from ssbench.core.records import (
     MASTER,
+    AddressRecord,
     ClockRecord,
     EventRecord,
     HostRecord,
@@ -279,7 +280,7 @@ class _Stream:
                 yield structs.replace(record, worker=self._index(record.worker), at_s=at_s)
             elif isinstance(record, EventRecord):
                 yield record
-            elif isinstance(record, ClockRecord | ProfileRecord):
+            elif isinstance(record, ClockRecord | ProfileRecord | AddressRecord):
                 yield structs.replace(record, worker=self._index(record.worker))
             elif isinstance(record, WorkerRecord):
                 worker_id = record.worker_id

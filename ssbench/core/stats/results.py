@@ -32,7 +32,7 @@ from ssbench.core.columns import (
     unpack_ids,
 )
 from ssbench.core.errors import MessageError
-from ssbench.core.model import NONE_NS, ErrorKind
+from ssbench.core.model import MAX_ADDRESSES, NONE_NS, ErrorKind
 from ssbench.core.part_times import is_possible
 from ssbench.core.records import ResultBatch
 from ssbench.core.stats.budget import OTHERS
@@ -48,7 +48,7 @@ _COLUMNS = (
     "operation", "size_class", "error", "status", "due_ns", "start_ns", "headers_ns",
     "first_byte_ns", "last_byte_ns", "bytes_moved", "retries", "not_found_retries", "rate_limited",
     "reconnects", "renewals", "items", "url",
-    "renewed_ns", "pages",
+    "renewed_ns", "pages", "address",
 )  # fmt: skip
 _AT_A_TIME = 256  #: batches; what many more unpack to would leave the processor's cache
 _READ = frozenset([*_COLUMNS, "transaction_id", "detail"])
@@ -302,6 +302,11 @@ class ObjectParts(NamedTuple):
     size: int  #: bytes that the operation moved
 
 
+def address_of(number: int) -> tuple[int, int]:
+    """Of which worker it is, and the number that this worker gave it; of a row's ``address``."""
+    return divmod(number, MAX_ADDRESSES + 1)
+
+
 class PhaseResults:
     """The rows of several batches of one phase, by column.
 
@@ -336,6 +341,8 @@ class PhaseResults:
             self._columns["due_ns"] = np.where(dues == NONE_NS, NONE_NS, moved)
         if any(batch.urls for batch in self._batches):
             self._renumber_urls()
+        if self._columns["address"].any():
+            self._name_addresses()
 
     def _renumber_urls(self) -> None:
         """As the merged run numbers them; those that its parts did not know stay as they are."""
@@ -345,6 +352,14 @@ class PhaseResults:
             known = (own >= 0) & (own < len(batch.urls))
             own[known] = np.array(batch.urls, np.int64)[own[known].astype(np.int64)]
         self._columns["url"] = urls
+
+    def _name_addresses(self) -> None:
+        """As ``address_of`` numbers them, because each worker numbers its own."""
+        addresses = self._columns["address"]
+        workers = self._of_rows(self._workers.tolist()).clip(0, 1 << 40)
+        possible = (addresses > 0) & (addresses <= MAX_ADDRESSES)
+        numbers = workers * (MAX_ADDRESSES + 1) + addresses
+        self._columns["address"] = np.where(possible, numbers, 0)
 
     def _add(
         self, parts: dict[str, list[Ints]], names: tuple[str, ...], batches: Sequence[ResultBatch]

@@ -9,9 +9,10 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from ssbench.core.model import SECOND_NS
+from ssbench.core.model import SECOND_NS, Phase
 from ssbench.core.operations import OPERATIONS, Operation, row_of, rows_of
 from ssbench.core.records import (
+    AddressRecord,
     EventRecord,
     MarkRecord,
     ProfileRecord,
@@ -22,6 +23,7 @@ from ssbench.core.records import (
 from ssbench.core.scenario.checks import ValidationErrors
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.stats.budget import Budget
+from ssbench.core.stats.results import address_of
 from ssbench.core.stats.selection import WHOLE, Selection
 from ssbench.core.stats.windows import Span, joined, load_end_ns, spans_of
 from ssbench.core.text import first_of
@@ -67,6 +69,8 @@ class RunRecords:
         self.headers: dict[str, RunHeader] = {}  #: by run id
         self.footers: dict[str, RunFooter] = {}  #: by run id
         self.workers: dict[tuple[str, int], WorkerRecord] = {}  #: by run id and index
+        #: By run id and worker: of the run phase.
+        self.addresses: dict[tuple[str, int], AddressRecord] = {}
         self.profiles: dict[tuple[str, int], ProfileRecord] = {}  #: by run id and worker
         #: What is missing or unreadable, one line each; also added to by the reader.
         self.damage: list[str] = []
@@ -106,6 +110,9 @@ class RunRecords:
         if column == "worker":
             worker = self.workers.get((self.run_id, number))
             return [self.worker_id(self.run_id, number), *([worker.host] if worker else [])]
+        if column == "address":
+            name = self.address(self.run_id, number)
+            return [name, name.rpartition(":")[0].strip("[]")]
         url = self.endpoint(self.run_id, number)
         try:
             parts = urlsplit(url)
@@ -113,12 +120,27 @@ class RunRecords:
             return [url]
         return [url, parts.netloc, parts.hostname or ""]
 
+    def address(self, run_id: str, number: int) -> str:
+        """The address of the store of this number in results; "" for the only one of a name."""
+        if not number:
+            return ""
+        worker, place = address_of(number)
+        record = self.addresses.get((run_id, worker))
+        known = record is not None and place <= len(record.names)
+        return record.names[place - 1] if record and known else f"address {place} of #{worker}"
+
     def __repr__(self) -> str:
         return f"<RunRecords {len(self.headers)} runs, {len(self.workers)} workers>"
 
     def add(
         self,
-        record: RunHeader | WorkerRecord | MarkRecord | EventRecord | ProfileRecord | RunFooter,
+        record: RunHeader
+        | WorkerRecord
+        | MarkRecord
+        | EventRecord
+        | ProfileRecord
+        | AddressRecord
+        | RunFooter,
     ) -> None:
         self._loads.clear()
         if isinstance(record, RunHeader):
@@ -139,6 +161,10 @@ class RunRecords:
         elif isinstance(record, EventRecord):
             if self._budget.keeps("marks", (self.run_id, len(self.events))):
                 self.events.append(record)
+        elif isinstance(record, AddressRecord):
+            kept = record.phase is Phase.RUN
+            if kept and self._budget.keeps("addresses", (self.run_id, record.worker)):
+                self.addresses[self.run_id, record.worker] = record
         elif isinstance(record, ProfileRecord):
             if self._budget.keeps("profiles", (self.run_id, record.worker)):
                 self.profiles[self.run_id, record.worker] = record

@@ -7,7 +7,7 @@ seconds of the run, not with the number of operations.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -277,9 +277,16 @@ class RunStats:
     def endpoints(self) -> list[Source]:
         """The storage URLs with results, in the order in which they were given; none where the
         store has no URL."""
+        return self._sources("url", self.run.endpoint)
+
+    def addresses(self) -> list[Source]:
+        """The addresses with results, of names that have several."""
+        return self._sources("address", self.run.address)
+
+    def _sources(self, column: str, name_of: Callable[[str, int], str]) -> list[Source]:
         found: dict[str, SourceTally] = {}
-        for (run_id, number), tally in sorted(self.breakdown.sums("url").items()):
-            name = OTHERS_NAME if number == OTHERS else self.run.endpoint(run_id, number)
+        for (run_id, number), tally in sorted(self.breakdown.sums(column).items()):
+            name = OTHERS_NAME if number == OTHERS else name_of(run_id, number)
             if name:
                 found.setdefault(name, SourceTally()).merge(tally)
         return [Source(name, "", self._timed(tally)) for name, tally in found.items()]

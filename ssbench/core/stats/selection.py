@@ -66,6 +66,10 @@ class Selection(Struct, frozen=True):
     endpoint_names: Annotated[Sequence[str],
         _names("--endpoint", "only requests to this endpoint: its URL, its HOST or HOST:PORT",
             "URL")] = ()
+    address_names: Annotated[Sequence[str],
+        _names("--address",
+            "only requests to this address, HOST or HOST:PORT, of a name that has several",
+            "ADDRESS")] = ()
     worker_names: Annotated[Sequence[str],
         _names("--worker",
             "only operations of this worker: its id, or its host for all workers there")] = ()
@@ -130,6 +134,7 @@ KINDS = {
     "operation_names": Kind("operation", "operation", "--operation"),
     "size_class_names": Kind("size class", "size_class", "--size-class"),
     "endpoint_names": Kind("endpoint", "url", "--endpoint"),
+    "address_names": Kind("address", "address", "--address"),
     "worker_names": Kind("worker", "worker", "--worker"),
 }
 
@@ -179,7 +184,7 @@ class Chosen:
                     what = KINDS[kind]
                     yield (
                         f"{what.flag} {preview(name)}: the run has no results of such "
-                        f"{'an' if what.word[0] in 'eo' else 'a'} {what.word}; it has: {there}"
+                        f"{'an' if what.word[0] in 'aeo' else 'a'} {what.word}; it has: {there}"
                     )
 
 

@@ -495,7 +495,9 @@ class Breakdown:
     def __init__(self, budget: Budget | None = None) -> None:
         self._budget = budget or Budget()
         #: By column of results: (run id, number of the worker or endpoint) -> its sums.
-        self._sums: dict[str, dict[tuple[str, int], SourceTally]] = {"worker": {}, "url": {}}
+        self._sums: dict[str, dict[tuple[str, int], SourceTally]] = {
+            column: {} for column in ("worker", "url", "address")
+        }
         self._only: dict[str, tuple[str, int]] = {}  # the only one so far, whose sums are not kept
         #: (ErrorKind, HTTP status, second of its end from the run's start) -> failures.
         self.errors: Counter[tuple[int, int, int]] = Counter()

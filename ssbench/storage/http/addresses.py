@@ -11,7 +11,7 @@ import re
 import socket
 import ssl
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from ipaddress import ip_address
 from itertools import cycle
 from time import perf_counter_ns
@@ -21,7 +21,7 @@ from urllib.parse import quote, urlsplit
 from gevent import Greenlet, Timeout, get_hub, sleep, spawn
 
 from ssbench.core.errors import StorageError, UsageError, outcome_of
-from ssbench.core.model import ErrorKind
+from ssbench.core.model import MAX_ADDRESSES, ErrorKind
 from ssbench.core.naming import has_dot_segment
 from ssbench.core.text import printable
 from ssbench.storage.http.stream import CIPHERTEXT_SIZE, WRITE, PlainStream, TlsStream
@@ -109,6 +109,7 @@ class Address:
 
     def __init__(self, family: int, place: tuple[Any, ...]) -> None:
         self.family, self.place = family, place
+        self.number = 0  #: for Timing; 0: the only one of its name
         self.name = str(Endpoint(place[0], place[1], False))  #: for messages
         self.open = 0  #: connections, those that are being opened included
         self.idle: list[Any] = []  #: of these: connections that serve no request
@@ -129,6 +130,8 @@ class Dialler:
     use. An address that can't be connected to is left out, until connecting to it succeeds again.
 
     :param sources: IP addresses of this host to connect from, in turn; (): the system chooses.
+    :param numbers: of addresses, by name; those of names that have several are added. Diallers of
+        one store share it.
     """
 
     def __init__(
@@ -137,7 +140,9 @@ class Dialler:
         timeout_s: float,
         context: ssl.SSLContext | None = None,
         sources: Sequence[str] = (),
+        numbers: dict[str, int] | None = None,
     ) -> None:
+        self.numbers = {} if numbers is None else numbers
         self._sources: Iterator[str | None] = cycle(sources or (None,))
         self.endpoint = endpoint
         self._timeout_s = timeout_s
@@ -184,25 +189,32 @@ class Dialler:
             if left_s < limit_s:
                 limit_s, timeout_kind = left_s, ErrorKind.OPERATION_TIMEOUT
         timeout = Timeout(limit_s)
+        tried: list[int] = []
         try:
             with timeout:
-                return self._open(limit_s)
+                return self._open(limit_s, tried)
         except Timeout as error:
             if error is not timeout:
                 raise
-            raise self._failure(timeout_kind, f"no connection within {limit_s:g} s") from error
+            failure = self._failure(timeout_kind, f"no connection within {limit_s:g} s")
+            failure.address = tried[-1] if tried else 0
+            raise failure from error
+        except StorageError as failure:
+            failure.address = tried[-1] if tried else 0
+            raise
         finally:
             del timeout  # see _open
 
-    def _open(self, limit_s: float) -> PlainStream:
+    def _open(self, limit_s: float, tried: list[int]) -> PlainStream:
         """Try the addresses, the least busy one first; those that were left out only if no other
         connects. Raises the last one's failure; a local shortage only if every address failed with
         one.
 
         :param limit_s: while there are further addresses, one has half of what is left of this.
+        :param tried: gets the number of each, in turn.
         """
         if not self.addresses:
-            self.addresses = [Address(*found) for found in dict.fromkeys(self.look_up())]
+            self.addresses = self._numbered(self.look_up())
         failure: OSError | StorageError | None = None
         first = self.least_busy()
         order = [first, *(each for each in self.addresses if each is not first)]
@@ -210,6 +222,7 @@ class Dialler:
         source = next(self._sources)
         for more, address in zip(range(len(order) - 1, -1, -1), order, strict=True):
             limit_s /= 2
+            tried.append(address.number)
             slow = Timeout(limit_s if more else None, TimeoutError("no connection in time"))
             try:
                 with slow:
@@ -235,6 +248,13 @@ class Dialler:
             # Break the cycle between exception and frame: the garbage collector runs rarely, and
             # with a store that is down such cycles grow by megabytes per minute.
             del failure
+
+    def _numbered(self, places: Iterable[tuple[Any, ...]]) -> list[Address]:
+        found = [Address(*place) for place in dict.fromkeys(places)]
+        for address in found if len(found) > 1 else ():
+            if address.name in self.numbers or len(self.numbers) < MAX_ADDRESSES:
+                address.number = self.numbers.setdefault(address.name, len(self.numbers) + 1)
+        return found
 
     def _connected(self, address: Address, source: str | None) -> PlainStream:
         address.open += 1

@@ -83,8 +83,8 @@ class Disconnected(StorageError):
     :param never_received: certainly, the server closed it before it received the request.
     """
 
-    def __init__(self, detail: str, url: int, *, never_received: bool) -> None:
-        super().__init__(ErrorKind.DISCONNECTED, detail, url=url)
+    def __init__(self, detail: str, url: int, address: int, *, never_received: bool) -> None:
+        super().__init__(ErrorKind.DISCONNECTED, detail, url=url, address=address)
         self.never_received = never_received
 
 
@@ -125,14 +125,16 @@ class Connection:
     __slots__ = (
         "_abort_cause", "_any_sent", "_arrived_ns", "_broken", "_buffer", "_early", "_in_head",
         "_interim", "_name", "_read_head", "_received", "_recv_into", "_response_started", "_send",
-        "_send_parts", "_shared", "_url", "address", "alive", "deadline_ns", "idle",
+        "_send_parts", "_shared", "_to", "_url", "address", "alive", "deadline_ns", "idle",
         "idle_ns", "last", "last_active_ns", "reusable", "stream",
     )  # fmt: skip
 
     def __init__(self, stream: PlainStream, shared: EndpointState) -> None:
         self.stream = stream
-        self.address: Any = None  #: the dial.Address that it goes to; set by the pool, as is
-        self.idle: list[Connection] = []  #: where it waits for its next request
+        self.address = stream.address  #: the Address that it goes to; None: not known
+        self._to = stream.address.number if stream.address is not None else 0
+        #: Where it waits for its next request; set by the pool.
+        self.idle: list[Connection] = []
         self.deadline_ns = IDLE
         self.alive = True  #: bytes were transferred since the last sweep
         self.last_active_ns = 0  #: time of the last sweep that saw it active
@@ -228,7 +230,8 @@ class Connection:
             raise self._failure(error, len(head), upload.size if upload else 0) from error
         if upload is None:
             moved = length
-        fields = now, first, last, moved, status, identifier, self._url, 0, 0, (), 0, (), b""
+        to = self._to
+        fields = now, first, last, moved, status, identifier, self._url, 0, 0, (), 0, to, (), b""
         return _timing(Timing, fields)
 
     def abort(self, kind: ErrorKind, why: str) -> None:
@@ -355,7 +358,7 @@ class Connection:
 
     def _closed_idle(self) -> Disconnected:
         detail = f"{self._name}: connection closed before the request"
-        return Disconnected(detail, self._url, never_received=True)
+        return Disconnected(detail, self._url, self._to, never_received=True)
 
     def _on_first_byte(self) -> None:
         """Note that response bytes arrived. Only the first ones reset the idle timeout."""
@@ -448,7 +451,8 @@ class Connection:
             self._shared.range_patterns.learn(bytes(held[: head.end]))
         self._broken = None
         moved = upload.size if upload is not None else received
-        return Timing(now, first, last, moved, head.status, head.transaction_id, self._url)
+        fields = now, first, last, moved, head.status, head.transaction_id, self._url
+        return Timing(*fields, address=self._to)
 
     def _final_head(
         self, held: bytearray, now: int, sent_ns: int, *, bodiless: bool
@@ -590,8 +594,9 @@ class Connection:
             never_received = not self._any_sent or (
                 ended and self.stream.never_acknowledged(head_length + uploaded)
             )
-            return Disconnected(detail, self._url, never_received=never_received)
-        return StorageError(kind, detail, timing=self._timing_of_broken(uploaded), url=self._url)
+            return Disconnected(detail, self._url, self._to, never_received=never_received)
+        timing = self._timing_of_broken(uploaded)
+        return StorageError(kind, detail, timing=timing, url=self._url, address=self._to)
 
     def _timing_of_broken(self, uploaded: int) -> Timing | None:
         """What there was of a response that broke in its body; None: not even a head.
@@ -603,7 +608,8 @@ class Connection:
         (head, at_ns), self._broken = self._broken, None
         moved = uploaded or (self._received if head.status < 300 else 0)
         now_ns = perf_counter_ns()
-        return Timing(at_ns, now_ns, now_ns, moved, head.status, head.transaction_id, self._url)
+        fields = at_ns, now_ns, now_ns, moved, head.status, head.transaction_id, self._url
+        return Timing(*fields, address=self._to)
 
     def __repr__(self) -> str:
         return f"<Connection to {self._name}, {'idle' if self.deadline_ns == IDLE else 'busy'}>"

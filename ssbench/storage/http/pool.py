@@ -167,6 +167,11 @@ class ConnectionPool:
         return self._dialler.notes
 
     @property
+    def numbers(self) -> Mapping[str, int]:
+        """Address -> its number in a Timing, in ascending order; of all pools of the store."""
+        return self._dialler.numbers
+
+    @property
     def in_use(self) -> int:
         """Connections that serve a request, or are being opened."""
         return sum(each.in_use for each in self._dialler.addresses) - len(self._idle)
@@ -298,7 +303,6 @@ class ConnectionPool:
         connection = Connection(stream, self._shared)
         self._all.add(connection)
         addresses = self._dialler.addresses
-        connection.address = stream.address
         connection.idle = connection.address.idle if len(addresses) > 1 else self._idle
         for address in addresses if len(addresses) > 1 else ():
             while address.left_out and address.idle:  # their server has gone, too
@@ -366,6 +370,7 @@ def open_pools(
 
     :param signs: one per storage URL; empty: requests are not signed.
     """
+    numbers: dict[str, int] = {}
     context = client_context(http) if any(site.endpoint.tls for site in sites) else None
     return [
         ConnectionPool(
@@ -374,6 +379,7 @@ def open_pools(
                 settings.connect_timeout_s,
                 context if site.endpoint.tls else None,
                 settings.source_addresses,
+                numbers,
             ),
             settings.network_timeout_s,
             index,

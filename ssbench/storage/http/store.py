@@ -220,6 +220,11 @@ class HttpStorage(HttpClient, ABC):
         notes = [pool.notes for pool in self._pools if pool.may_have_several]
         return {each: _noting(act, notes) for each, act in actions.items()} if notes else actions
 
+    @property
+    def addresses(self) -> Sequence[str]:
+        """The addresses that Timings number, in order; of names that have several."""
+        return list(self._pools[0].numbers)
+
     def _noting_continue(self, write: Action) -> Action:
         """The same; its first success without 100 Continue has a note."""
 
