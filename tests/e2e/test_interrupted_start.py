@@ -39,7 +39,7 @@ sys.exit(start.worker() if "worker" in command else start.master())
 
 #: Event, what is in its first argument, which one of them.
 MOMENTS = {
-    "the first line": ("import", "store_options", 1),
+    "the first line": ("import", "ssbench.cli.options", 1),
     "while the command is loaded": ("import", "ssbench.cli.commands", 1),
     "the first log": ("open", "ssbench-worker-local-0", 1),
     "the second log": ("open", "ssbench-worker-local-1", 1),
