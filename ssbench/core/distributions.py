@@ -87,6 +87,7 @@ class Pick(Struct, frozen=True):
 
 
 UNIFORM = Pick()
+SHUFFLE = Pick("shuffle")
 
 
 def zipf(exponent: float, chance: Callable[[], float]) -> Callable[[int], int]:

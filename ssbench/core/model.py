@@ -156,21 +156,97 @@ class InitialHeaders(Struct, frozen=True):
     mark: str = ""  #: of all that they are uploaded with, in the objects' metadata; "": none
 
 
-class Stage(Struct, frozen=True):
-    """A part of a run under one load; None is for the scenario's own value."""
-
-    seconds: float
-    users: int | None = None  #: most operations at once
-    rate: float | None = None  #: operations a second that fall due; None: a closed loop
-    warmup: float = 0.0  #: seconds of its beginning that don't count
-
-
 class Group(Struct, frozen=True):
     """Users with operations and credit of their own."""
 
     name: str
     users: int
-    profile: Profile  #: for all size classes
+    profile: Profile = ()  #: for all its size classes; (): that of each class
+    rate: float | None = None  #: as of a stage
+    users_to: int | None = None  #: the same
+    rate_to: float | None = None
+    sizes: tuple[tuple[int, float], ...] = ()  #: index and weight of its classes; (): by objects
+    pick: Pick | None = None  #: None: that of each class
+
+    def users_at(self, share: float) -> int:
+        """How many they are when this share of the stage is over."""
+        return ramped_users(self.users, self.users_to, share)
+
+
+class Stage(Struct, frozen=True):
+    """A part of a run under one load; None is for the scenario's own value.
+
+    A ramp goes from ``users`` to ``users_to``, or from ``rate`` to ``rate_to``, in a straight line.
+    """
+
+    seconds: float  #: infinite: its number of operations ends it
+    users: int | None = None  #: at most so many operations at once
+    rate: float | None = None  #: operations a second that fall due; None: a closed loop
+    warmup: float = 0.0  #: seconds of its beginning that don't count
+    name: str = ""
+    users_to: int | None = None  #: at the end; None: as at the beginning
+    rate_to: float | None = None
+    operation_count: int | None = None  #: ends it; None: time does
+    epochs: int | None = None  #: so often each object that exists has its turn, which ends it
+    #: Whether it begins when all operations before have ended, and the wait counts for nothing.
+    barrier: bool = False
+    profile: Profile = ()  #: (): the scenario's
+    sizes: tuple[tuple[int, float], ...] = ()  #: as of a group
+    pick: Pick | None = None
+    groups: tuple[Group, ...] = ()  #: of its users
+    first_group: int = 0  #: of these, among all groups of the run
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether it has operations or an end of its own: it shares none with other stages."""
+        ends_itself = self.operation_count is not None or self.epochs is not None
+        return ends_itself or bool(self.profile or self.sizes or self.pick or self.groups)
+
+    def users_at(self, at_s: float) -> int:
+        """How many there are to be, so long after its beginning."""
+        share = at_s / self.seconds
+        if self.groups:
+            return sum(group.users_at(share) for group in self.groups)
+        return ramped_users(self.users or 0, self.users_to, share)
+
+    @property
+    def most_users(self) -> int:
+        """At any time."""
+        of = self.groups or (self,)
+        return sum(max(each.users or 0, each.users_to or 0) for each in of)
+
+    @property
+    def ends(self) -> tuple[int | None, float | None]:
+        """Users and rate at the end of a ramp, of all groups; None of what is no ramp."""
+        of = self.groups or (self,)
+        users = sum(each.users_to or each.users or 0 for each in of)
+        rate = sum(each.rate_to or each.rate or 0.0 for each in of)
+        return (
+            users if any(each.users_to is not None for each in of) else None,
+            rate if any(each.rate_to is not None for each in of) else None,
+        )
+
+    @property
+    def is_ramp_of_users(self) -> bool:
+        """Whether the number of users changes within it."""
+        groups = any(group.users_to is not None for group in self.groups)
+        return groups or self.users_to is not None
+
+    def rate_at(self, at_s: float) -> float | None:
+        """Operations a second that fall due, so long after its beginning; of all groups."""
+        rates = [(each.rate, each.rate_to) for each in self.groups or (self,)]
+        if not all(rate for rate, _to in rates):
+            return None
+        share = min(max(at_s / self.seconds, 0.0), 1.0)
+        return sum(rate if to is None else rate + (to - rate) * share for rate, to in rates if rate)
+
+
+def ramped_users(users: int, users_to: int | None, share: float) -> int:
+    """On a straight line from one to the other: each number lasts as long."""
+    if users_to is None:
+        return users
+    step = 1 if users_to > users else -1
+    return users + step * int(min(max(share, 0.0), 1.0 - 1e-9) * (abs(users_to - users) + 1))
 
 
 class Job(NamedTuple):

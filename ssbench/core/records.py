@@ -86,16 +86,17 @@ class PhaseRecord(Struct, frozen=True):
 
 class MarkRecord(Struct, frozen=True):
     """A moment of the run phase: a stage of the load begins, the number of users that run changes
-    within a stage, or the load ends.
+    within a stage, a stage ends before a barrier, or the load ends.
 
     The first stage begins when the workers are connected, a little after the phase's start.
     """
 
     at_ns: int  #: offset from the phase's start
-    name: str  #: "stage", "users" or "end"
+    name: str  #: "stage", "users", "pause" or "end"
     stage: Whole = 0  #: index of the stage that begins, goes on, or was the last
     users: Whole = 0  #: that were asked for; "users": that run from now on
     rate: Finite | None = None  #: operations a second; None: a closed loop
+    asked: Whole | None = None  #: "users": that were asked for; None: as when the stage began
 
 
 class ResultBatch(Struct, dict=True):

@@ -6,9 +6,10 @@ became of it, is core.dispatch's decision::
 
                  all workers ready, or too late            time over, aborted, steady
     CONNECTING ─────────────────────────────────▶ SENDING ───────────────────────────▶ DRAINING
-                                                     │ all jobs are done                  │
-                                                     └───────────▶ OVER ◀─────────────────┘
-                                                           all workers stopped, or too late
+                          a stage is over that     │ ▲  │ all jobs are done               │
+                          a barrier follows        │ │  └────────▶ OVER ◀─────────────────┘
+                                                   ▼ │     all workers stopped, or too late
+                                                  BARRIER: all workers stopped, then all ready
 
 Times are nanoseconds of the master's monotonic clock.
 """
@@ -51,6 +52,8 @@ WAIT_S = 0.05  #: between two steps, at most
 _SENDS_PER_STEP = 64
 _BYTES_OF_NUMBER = 256  #: of results that are rejected: they cost as much as a number named
 _MAX_NAMED = 5  #: workers in a warning
+_RAMP_NS = SECOND_NS // 4  #: between two changes of the number of users on a ramp
+_OVER = ("complete", "")  #: the time is over
 #: Beyond the connect timeout, until the phase begins without workers that are not ready.
 _READY_MARGIN_S = 5
 
@@ -97,6 +100,7 @@ class PhaseState(Enum):
 
     CONNECTING = auto()
     SENDING = auto()
+    BARRIER = auto()
     DRAINING = auto()
     OVER = auto()
 
@@ -142,6 +146,9 @@ class PhaseMachine:
         self._duration_s = 0.0
         self._end_marked = False
         self._backlog, self._missed = Backlog(), False
+        self._load_begin_ns = self._done_before = 0  # of the load since the last barrier
+        self._never_before = 0  # started, of those that fell due before the last barrier
+        self._next_ramp_ns = 0
         self._users = 0  # that ran, by the last mark
         self._short_of_users = False
         self._moving: dict[int, Mapping[int, int]] = {}  # incarnation -> as in its heartbeat
@@ -174,8 +181,7 @@ class PhaseMachine:
         self._workers.allocate_users(users)
         self._workers.start_ns = now_ns
         self.records.append(PhaseRecord(self._plan.phase, wall_s, users))
-        ready_s = self._workers.settings.connect_timeout_s + _READY_MARGIN_S
-        self._connect_until_ns = now_ns + int(ready_s * SECOND_NS)
+        self._connect_until_ns = now_ns + self._ready_ns
 
     def abort(self, ended: str, reason: str) -> None:
         """Stop at the next step; ``ended`` is "interrupted" or "failed"."""
@@ -185,13 +191,17 @@ class PhaseMachine:
         """Time has passed: change the state, and fill ``outbox``. Call it after ``wait_s``."""
         if self.state is PhaseState.CONNECTING and self._is_connected(now_ns):
             self._start(now_ns)
+        if self.state is PhaseState.BARRIER:
+            self._wait_at_barrier(now_ns)
         if self.state is PhaseState.SENDING:
-            if self.dispatcher.finished:
+            if not self.dispatcher.finished:
+                self._advance(now_ns)
+            elif self.schedule.behind_barrier is not None and not self._abort:
+                self._pause(self._finished_ns(now_ns), now_ns)
+            else:
                 if not self._end_marked:
                     self._mark_end(self._finished_ns(now_ns))
                 self._end(now_ns)
-            else:
-                self._advance(now_ns)
         elif self.state is PhaseState.DRAINING:
             self._drain(now_ns)
         if self.state is PhaseState.SENDING and not self.outbox:
@@ -220,29 +230,91 @@ class PhaseMachine:
         return workers.ready() if workers.load_workers else workers.no_workers_left(now_ns)
 
     def _start(self, now_ns: int) -> None:
-        workload, start_ns = self._plan.workload, self._workers.start_ns
-        self.state = PhaseState.SENDING
-        self._started_ns = now_ns + (START_DELAY_NS if workload.dues else 0)
+        self._started_ns = now_ns + (START_DELAY_NS if self._plan.workload.dues else 0)
         self._workers.expect_workers(self._started_ns)
-        self.dispatcher.bounds.begin(start_ns)
-        self.schedule.begin(self._started_ns)
+        self.dispatcher.bounds.begin(self._workers.start_ns)
         if self._plan.steady_state:
             self._plan.steady_state.begin(self._started_ns)
         if self._plan.watch:
             self._plan.watch.begin(self._started_ns)
-        if workload.dues:
-            workload.dues.begin(self._started_ns / SECOND_NS, self._started_ns - start_ns)
+        self._begin_load(0, self._started_ns)
+
+    def _begin_load(self, stage: int, begin_ns: int) -> None:
+        """Send the jobs of a stage, the first or one behind a barrier."""
+        self.state = PhaseState.SENDING
+        dues, counts = self._plan.workload.dues, self.dispatcher.counts
+        self.schedule.begin(begin_ns, stage)
+        if dues:
+            dues.begin(begin_ns / SECOND_NS, begin_ns - self._workers.start_ns)
+        self._load_begin_ns, self._backlog = begin_ns, Backlog()
+        self._done_before = counts.completed + counts.lost
         self._mark("stage", self.schedule.began_ns)
+
+    def _pause(self, end_ns: int, now_ns: int) -> None:
+        """A stage is over before a barrier: send nothing until all of its operations ended."""
+        schedule, workload = self.schedule, self._plan.workload
+        if workload.exhausted:
+            self.warnings.append(f"Stage {schedule.index + 1}: {workload.exhausted}")
+        schedule.ended_ns = end_ns
+        self._never_before = self._never_started()
+        self._mark("pause", end_ns)
+        self.state = PhaseState.BARRIER
+        self.dispatcher.stop()
+        self._drain_until_ns = now_ns + int(self._limits.drain_timeout_s * SECOND_NS)
+
+    def _wait_at_barrier(self, now_ns: int) -> None:
+        """Begin the next stage once all operations have ended and workers are ready for it."""
+        workers, dispatcher = self._workers, self.dispatcher
+        ending = self._abort or self._why_failed(now_ns)
+        if ending is not None:
+            self._stop(ending, now_ns)
+            return
+        schedule = self.schedule
+        if not workers.stopping:  # the stage has been chosen
+            if workers.ready() or now_ns >= self._connect_until_ns:
+                delay_ns = START_DELAY_NS if self._plan.workload.dues else 0
+                self._begin_load(schedule.index, max(now_ns + delay_ns, schedule.ended_ns))
+            return
+        late = now_ns > self._drain_until_ns
+        if late:
+            self._warn_of_slow_end()
+            dispatcher.close()
+        if late or (dispatcher.idle and workers.ready(stopped=True)):
+            stage = schedule.behind_barrier or 0
+            self._plan.workload.begin_stage(stage)
+            schedule.begin(now_ns, stage)
+            self._allocate(now_ns)
+            dispatcher.resume()
+            self._connect_until_ns = now_ns + self._ready_ns
+
+    @property
+    def _ready_ns(self) -> int:
+        """How long to wait for workers that connect."""
+        return int((self._workers.settings.connect_timeout_s + _READY_MARGIN_S) * SECOND_NS)
+
+    def _allocate(self, now_ns: int) -> None:
+        """Give the workers the users that the current stage is to have now."""
+        workers = self._workers
+        users, groups = self.schedule.users_at(now_ns), self.schedule.groups_at(
+            now_ns, len(workers.groups)
+        )  # fmt: skip
+        if users is not None and (users != workers.users or (groups and groups != workers.groups)):
+            workers.groups = groups or workers.groups
+            workers.allocate_users(users)
 
     def _advance(self, now_ns: int) -> None:
         """Go on to the next stage, or stop, when it is time."""
         while self.schedule.advance(now_ns):  # on a busy host it may be time for several
-            users = self.schedule.stage.users
-            if users is not None and users != self._workers.users:
-                self._workers.allocate_users(users)
+            self._allocate(self.schedule.began_ns)
             self._mark("stage", self.schedule.began_ns)
+        if self.schedule.stage.is_ramp_of_users and now_ns >= self._next_ramp_ns:
+            self._allocate(now_ns)
+            self._next_ramp_ns = now_ns + _RAMP_NS
         ending = self._abort or self._why_stop(now_ns)
-        if ending is not None:
+        end_ns = self.schedule.end_ns
+        if ending == _OVER and end_ns is not None and self.schedule.behind_barrier is not None:
+            self._pause(end_ns, now_ns)
+        elif ending is not None:
             self._stop(ending, now_ns)
         else:
             self._count_users(now_ns)
@@ -252,9 +324,11 @@ class PhaseMachine:
 
     def _stop(self, ending: tuple[str, str], now_ns: int) -> None:
         """Send nothing more: workers return what they have not started."""
-        self.state = PhaseState.DRAINING
+        paused, self.state = self.state is PhaseState.BARRIER, PhaseState.DRAINING
         self._ending = ending
-        if not self._end_marked or now_ns < self.schedule.ended_ns:
+        if paused:
+            self._mark("end", self.schedule.ended_ns)
+        elif not self._end_marked or now_ns < self.schedule.ended_ns:
             self._mark_end(now_ns)
         self.dispatcher.stop()
         self.outbox.clear()
@@ -307,12 +381,10 @@ class PhaseMachine:
         )  # fmt: skip
 
     def _why_stop(self, now_ns: int) -> tuple[str, str] | None:
-        workers, dispatcher, plan = self._workers, self.dispatcher, self._plan
-        if workers.no_workers_left(now_ns):
-            return "failed", "all workers are gone"
+        plan = self._plan
         end_ns = self.schedule.end_ns
         if end_ns is not None and now_ns >= end_ns:
-            return "complete", ""
+            return _OVER
         if plan.steady_state:
             steady = plan.steady_state.reason_to_end(now_ns)
             if steady:
@@ -321,6 +393,12 @@ class PhaseMachine:
             missed = plan.watch.reason_to_end(now_ns, self._tracker)
             if missed:
                 return "complete", missed
+        return self._why_failed(now_ns)
+
+    def _why_failed(self, now_ns: int) -> tuple[str, str] | None:
+        workers, dispatcher, plan = self._workers, self.dispatcher, self._plan
+        if workers.no_workers_left(now_ns):
+            return "failed", "all workers are gone"
         if plan.phase is Phase.RUN:
             reason = error_limit_reason(dispatcher, self._limits.max_consecutive_errors)
         else:
@@ -411,13 +489,13 @@ class PhaseMachine:
         workers = self._workers
         if workers.assigned_users != self._users:
             self._users = workers.assigned_users
-            self._note(at_ns, "users", workers.assigned_users)
+            self._note(at_ns, "users", workers.assigned_users, workers.users)
         self._short_of_users = self._short_of_users or workers.assigned_users < workers.users
 
-    def _note(self, at_ns: int, name: str, users: int) -> None:
+    def _note(self, at_ns: int, name: str, users: int, asked: int | None = None) -> None:
         if self._plan.phase is Phase.RUN:
             schedule, offset_ns = self.schedule, at_ns - self._workers.start_ns
-            mark = MarkRecord(offset_ns, name, schedule.index, users, schedule.stage.rate)
+            mark = MarkRecord(offset_ns, name, schedule.index, users, schedule.stage.rate, asked)
             self.records.append(mark)
 
     def _finished_ns(self, now_ns: int) -> int:
@@ -450,7 +528,8 @@ class PhaseMachine:
             workers.load_workers,
             workers.assigned_users,
         )
-        rate = self.schedule.stage.rate
+        stage = self.schedule.stage
+        rate = stage.rate and stage.rate_at((now_ns - self.schedule.began_ns) / SECOND_NS)
         return replace(
             progress,
             moving={
@@ -467,11 +546,13 @@ class PhaseMachine:
         workload, counts = self._plan.workload, self.dispatcher.counts
         if self.state is not PhaseState.SENDING or self._end_marked:
             return self._missed
-        due = self.schedule.due_between(self._started_ns, now_ns)
-        done = counts.completed + counts.lost
+        due = self.schedule.due_between(self._load_begin_ns, now_ns)
+        done = counts.completed + counts.lost - self._done_before
         if workload.total is not None:
             due = min(due, workload.total)
-        self._missed = self._backlog.grows(self._elapsed_s(now_ns), due, done)
+        self._missed = self._backlog.grows(
+            max(now_ns - self._load_begin_ns, 0) / SECOND_NS, due, done
+        )
         return self._missed
 
     def _workers_seen(self, now_ns: int) -> list[WorkerProgress]:
@@ -522,9 +603,10 @@ class PhaseMachine:
         estimate if they are more than pacing.MAX_COUNTED.
         """
         workload, counts = self._plan.workload, self.dispatcher.counts
-        if workload.dues is None:
-            return 0
+        if workload.dues is None or self.state is PhaseState.BARRIER:
+            return self._never_before
         never = workload.dues.never_started(self.schedule.ended_ns / SECOND_NS)
+        never += self._never_before
         if workload.total is None:
             return never
         return min(never, workload.total - (counts.sent - counts.withdrawn))

@@ -289,10 +289,10 @@ def _stages(report: Report, most: int | None) -> Iterator[str]:
     for number, row in enumerate(table.rows, 1):
         latencies = (row["response_time"] or row["last_byte_latency"]).percentiles
         cells = (
-            str(number),
+            shortened(printable(row["name"]), _NAME_WIDTH) or str(number),
             _number(row["rate_window_s"], 1),
             _users(row["users"], row),
-            f"{row['rate_per_s']:g}" if row["rate_per_s"] else "-",
+            _rate(row),
             str(row["count"]),
             str(row["errors"]),
             _number(row["requests_per_s"], 1),
@@ -303,6 +303,7 @@ def _stages(report: Report, most: int | None) -> Iterator[str]:
     yield from aligned(lines, most)
 
 
+_NAME_WIDTH = 16  #: of a stage
 _SOURCE_HEADINGS = ("Count", "Errors", "Ops/s", "MB/s", "p50", "p99", "max")
 
 
@@ -327,10 +328,19 @@ def _sources(report: Report, most: int | None) -> Iterator[list[str]]:
 def _users(asked: int | None, stage: Row) -> str:
     """``64``; ``4 of 64`` or ``2 to 4 of 64`` where fewer users ran than were asked for."""
     ran = [each["users"] for each in stage["users_by_time"]]
-    if not ran or min(ran) >= stage["users"]:
-        return _or_none(asked)
+    if not stage["short_of_users"]:
+        to = stage["users_to"]
+        return _or_none(asked) if to is None else f"{stage['users']} to {to}"
     least, most = min(ran), max(ran)
     return f"{least if least == most else f'{least} to {most}'} of {stage['users']}"
+
+
+def _rate(stage: Row) -> str:
+    """Operations/s that fell due; marked where they were missed."""
+    if not stage["rate_per_s"]:
+        return "-"
+    to = "" if stage["rate_to_per_s"] is None else f" to {stage['rate_to_per_s']:g}"
+    return f"{stage['rate_per_s']:g}{to}{' missed' if stage.get('rate_missed') else ''}"
 
 
 def _or_none(value: int | None) -> str:

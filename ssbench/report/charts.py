@@ -174,7 +174,8 @@ def _marks(stats: RunStats) -> Iterator[Mark]:
     for number, mark in enumerate(stages, 1):
         if len(stages) > 1:
             load = f"{mark.rate:g} operations/s" if mark.rate else plural(mark.users, "user")
-            yield Mark("stage", mark.at_ns / SECOND_NS, None, f"stage {number}: {load}")
+            name = run.scenario.stage_name(number - 1)
+            yield Mark("stage", mark.at_ns / SECOND_NS, None, f"{name}: {load}")
     begin_ns = stages[0].at_ns if stages else None
     edges = [begin_ns, *(edge for span in spans for edge in span), end_ns]
     known = [edge for edge in edges if edge is not None and edge != NEVER_NS]
@@ -186,7 +187,7 @@ def _marks(stats: RunStats) -> Iterator[Mark]:
             yield Mark("excluded", low_s, high_s, f"{name}, not counted")
     for users in run.stage_users:
         for at_s, ran in users.ran:
-            if ran < users.asked:
+            if users.short and ran < users.asked:
                 yield Mark("fault", at_s, None, f"only {ran} of {plural(users.asked, 'user')}")
     for at_s, event in stats.marked:
         yield Mark("marked", at_s, None, printable(event.text))

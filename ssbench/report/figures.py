@@ -79,6 +79,14 @@ _KINDS: Mapping[str, tuple[str, Sequence[Column], Callable[[RunStats], list[Sour
         (Column("address", WORD, "of a name that has several", "Address"),),
         RunStats.addresses,
     ),
+    "group": (
+        "Groups of users",
+        (
+            Column("group", WORD, "its name, behind that of its stage", "Group"),
+            Column("asked", WORD, "its users, and operations/s that fall due", "Asked for"),
+        ),
+        RunStats.groups,
+    ),
 }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from statistics import fmean, pstdev
 
-from ssbench.core.model import UNKNOWN_SIZE, Phase, Profile, SizeClass, error_label
+from ssbench.core.model import UNKNOWN_SIZE, Phase, Profile, SizeClass, Stage, error_label
 from ssbench.core.operations import CRUD, Operation, row_of
 from ssbench.core.records import RunHeader
 from ssbench.core.stats.findings import arrivals, stage_missed, steady
@@ -158,7 +158,7 @@ def _run(stats: RunStats) -> Section:
     """The run as a whole, in the order of JSON's keys."""
     run = stats.run
     header, footer, view, after = run.header, run.footer, run.scenario, stats.after_end
-    asked = max((users.asked for users in run.stage_users), default=view.user_count or None)
+    asked = max((users.most_asked for users in run.stage_users), default=view.user_count or None)
     after_count, after_s = after or (0, None)
     files = sum(size.initial_files for size in view.sizes) or 1
     sizes = [_size(size, size.initial_files / files, run.operations) for size in view.sizes]
@@ -404,11 +404,18 @@ def _stage(stats: RunStats, index: int, percents: Sequence[float]) -> list[Fact]
     ran = stats.run.stage_users[index] if mark else None
     by_time = [{"from_s": at_s, "users": users} for at_s, users in ran.ran] if ran else []
     warmup_s = stats.run.scenario.warmup_of(index)
+    load = stats.run.scenario.load
+    stage = load[index] if index < len(load) else Stage(0.0)
+    users_to, rate_to = stage.ends
     return [
-        fact("users", mark and mark.users, COUNT, "users asked for"),
+        fact("name", stage.name, WORD, "its name"),
+        fact("users", mark and mark.users, COUNT, "users asked for, at its beginning"),
+        fact("users_to", users_to, COUNT, "at its end, of a ramp"),
         fact("users_ran", ran and ran.least, COUNT, "the fewest that ran at any time"),
         fact("users_by_time", by_time, COUNT, "that ran, and from when on"),
-        fact("rate_per_s", mark and mark.rate, RATE, "operations/s due; open loop only"),
+        fact("short_of_users", ran and ran.short, WORD, "whether fewer ran than asked for"),
+        fact("rate_per_s", mark and mark.rate, RATE, "operations/s due, at its beginning"),
+        fact("rate_to_per_s", rate_to, RATE, "at its end, of a ramp"),
         fact("seconds", stats.stage_seconds(index), SECONDS, "of it that count"),
         fact("warmup_s", warmup_s, SECONDS, "excluded from its beginning"),
         *_in_time(stats, index),

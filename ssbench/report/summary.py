@@ -307,6 +307,8 @@ def _bottleneck(run: Row, generator: Row) -> str:
 def _run(run: Row, settings: Row, total: Row, stages: Sequence[Row]) -> str:
     """``2 of 50 users on 1 worker, 10.0 s, interrupted: Small test scenario``."""
     asked = sorted({stage["users"] for stage in stages if stage["users"] is not None})
+    asked += [stage["users_to"] for stage in stages if stage["users_to"] is not None]
+    asked.sort()
     users = "unknown users" if run["users"] is None else plural(run["users"], "user")
     if run["short_of_users"]:
         users = f"{run['users_ran']} of {users}"

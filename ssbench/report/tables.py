@@ -205,7 +205,7 @@ def _run(report: Report) -> Iterator[Table]:
     yield _figures("Operations by size class", classes)
     stages = report["stages"].tables[0].rows
     if len(stages) > 1:
-        named = [(f"stage {number}", row) for number, row in enumerate(stages, 1)]
+        named = [(row["name"] or f"stage {number}", row) for number, row in enumerate(stages, 1)]
         yield _figures("Stages", named)
     yield from source_tables(report)
     yield _errors("Errors", report["errors"].tables[0].rows)

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from ssbench.core.errors import UsageError
 from ssbench.runner.config import RunConfig, SessionSettings
 
@@ -77,7 +79,13 @@ def open_session(
     """
     settings = SessionSettings(
         most_users=max(scenario.most_users for scenario in scenarios),
-        groups=[group for scenario in scenarios for group in scenario.groups],
+        groups=[
+            replace(group, users=min(group.users, group.users_to or group.users))
+            for scenario in scenarios
+            for stage in scenario.load
+            for group in stage.groups
+            if len(stage.groups) > 1
+        ],
         seed=scenarios[0].seed,
         is_series=is_series,
     )

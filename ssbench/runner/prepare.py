@@ -8,6 +8,7 @@ under another storage policy than the scenario's, because the run would measure 
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -15,7 +16,7 @@ from contextlib import suppress
 from msgspec import Struct
 
 from ssbench.core.errors import SsbenchError, StorageError
-from ssbench.core.model import ErrorKind, SizeClass
+from ssbench.core.model import ErrorKind, SizeClass, Stage
 from ssbench.core.naming import Naming, naming_of
 from ssbench.core.operations import parameters_of
 from ssbench.core.scenario.scenario import Scenario
@@ -150,7 +151,15 @@ def expected_operations(scenario: Scenario) -> int:
     """Operations of a run; without a count or a rate, 0: not known."""
     if scenario.operation_count is not None:
         return scenario.operation_count
-    return round(sum((stage.rate or 0.0) * stage.seconds for stage in scenario.load))
+    objects = sum(size.initial_files for size in scenario.sizes)
+    return round(sum(_expected_in(stage, objects) for stage in scenario.load))
+
+
+def _expected_in(stage: Stage, objects: int) -> float:
+    if stage.operation_count or stage.epochs:
+        return stage.operation_count or objects * (stage.epochs or 0)
+    half_s = stage.seconds / 2
+    return (stage.rate_at(half_s) or 0.0) * stage.seconds if math.isfinite(half_s) else 0.0
 
 
 def mean_size(size: SizeClass) -> float:

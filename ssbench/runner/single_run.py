@@ -369,7 +369,7 @@ class Run:
         initial = self.plan.prepared or self._workload
         if self.stop.requested:
             return PhaseOutcome.nothing("interrupted", self.stop.reason)
-        if isinstance(initial, EnsureWorkload) and not self.session.has_objects:
+        if isinstance(initial, EnsureWorkload) and initial.total and not self.session.has_objects:
             failure = self._populate(master, initial)
             if failure is not None:
                 return failure

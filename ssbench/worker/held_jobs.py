@@ -77,12 +77,17 @@ class HeldJobs:
         return max(sum(self.users) - self.busy - self.queued - len(self.delayed), 0)
 
     @property
+    def is_short(self) -> bool:
+        """Whether a group that has users has no job in its queue."""
+        return any(not queue for queue, users in zip(self.queues, self.users, strict=True) if users)
+
+    @property
     def wants_more(self) -> bool:
         """Whether to fetch more jobs: one per user is to be queued, and one more per idle user.
 
         If a group has none, jobs of others may be in front of its own: the master limits those.
         """
-        if len(self.queues) > 1 and not all(self.queues):
+        if len(self.queues) > 1 and self.is_short:
             return True
         return self.queued < max(2 * sum(self.users) - self.busy, self.quick)
 

@@ -209,10 +209,15 @@ class WorkerPhase(Struct, eq=False):
     held: HeldJobs
     connected: int = 0  #: users for whom the store has connections
     wanted: int = 0  #: users by the newest control state; their connections may not be there yet
+    groups: Sequence[int] = ()  #: these by group
     receiving: bool = False  #: the work socket is open
     ready: bool = False  #: the store is connected
     ending: bool = False  #: the master has no more jobs
     stopping: bool = False  #: start nothing more
+    stopped_serial: int = 0  #: of the newest control state that said so; earlier ones say nothing
+    #: The next stage may begin; this worker is not yet connected for its users.
+    resuming: bool = False
+    connecting: int = 0  #: users for whom connections are being made
     bounds: ResultBounds | None = None  #: of its results; from the first of them
     #: Of the store, which its results number; and how many of them the master knows.
     addresses: Callable[[], Sequence[str]] = tuple
@@ -434,26 +439,39 @@ class WorkerMachine:
         phase = self.phase
         if phase is None or not phase.ready:
             return
-        users = sum(self._groups(state))
+        groups = self._groups(state)
+        users = sum(groups)
         phase.held.share = users / max(sum(each for each, _ in state.workers.values()), 1)
         self._close_if_drained(state)
+        if state.stopping:
+            phase.stopping, phase.stopped_serial = True, max(state.serial, phase.stopped_serial)
+        elif phase.stopping and state.serial > phase.stopped_serial:
+            phase.stopping, phase.resuming = False, True
         if users and not phase.receiving:
             self._receive(phase, True, state.pipe)
             self._send_ready(phase)
-        if users != phase.wanted:
-            phase.wanted = users
+        if users != phase.wanted or groups != phase.groups:
+            phase.wanted, phase.groups = users, groups
             if users <= phase.connected:
                 self._resize(phase, users)
-            else:  # later: no latency may include the making of a connection
+            elif users > phase.connecting:
+                # later: no latency may include the making of a connection
+                phase.connecting = users
                 self.actions.append(Connect(phase, users))
         phase.ending = state.ending
-        phase.stopping = phase.stopping or state.stopping
+        self._end_pause(phase)
         if self.returns_jobs:
             keep = not self._starts_nothing(phase)
             self._return(phase.held.remove_unstarted(keep_for_idle=keep))
         if phase.stopping and not self._stop_reported:
             self._stop_reported = True
             self.report()
+            self._send_ready(phase)
+
+    def _end_pause(self, phase: WorkerPhase) -> None:
+        """Report that the next stage may begin, if this worker has the connections for it."""
+        if phase.resuming and phase.wanted <= phase.connected and not phase.stopping:
+            phase.resuming = self._stop_reported = False
             self._send_ready(phase)
 
     def _close_if_drained(self, state: ControlState) -> None:
@@ -467,10 +485,15 @@ class WorkerMachine:
         """The store is connected for this many users of this phase."""
         if phase is not self.phase:
             return  # the master has changed the phase meanwhile
-        phase.connected = users
+        phase.connected = max(users, phase.connected)
         if phase.ready:
-            if phase.wanted == users:
-                self._resize(phase, users)
+            # Meanwhile a ramp may want more users than these; those of groups follow together.
+            if phase.wanted <= phase.connected or len(phase.held.queues) == 1:
+                self._resize(phase, min(phase.wanted, phase.connected))
+            if phase.wanted > phase.connected:
+                phase.connecting = phase.wanted
+                self.actions.append(Connect(phase, phase.wanted))
+            self._end_pause(phase)
             return
         phase.ready = True
         name = phase.phase.name.lower()
@@ -496,6 +519,8 @@ class WorkerMachine:
 
     def _resize(self, phase: WorkerPhase, users: int) -> None:
         groups = [*self._groups(self._state)] if self._state else [users]
+        if len(groups) == 1:
+            groups = [users]
         others = len(phase.held.queues) - 1
         phase.held.users = groups if len(groups) == 1 + others else [users] + [0] * others
         self.actions.append(Resize(phase))

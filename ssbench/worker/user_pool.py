@@ -191,7 +191,7 @@ class UserPool:
         """Messages with jobs have arrived. They are left until the queue runs out, or until the
         next tick: a few large messages cost less than many small ones. Meanwhile the descriptor
         is not watched, or the loop would never sleep."""
-        if self._machine.returns_jobs or not all(self._held.queues):
+        if self._machine.returns_jobs or self._held.is_short:
             self.fetch_jobs()
         else:
             self._channel.listen(False)

@@ -92,6 +92,31 @@ def work(operations: str, prepared: str = "", **attributes: str) -> bytes:
 READ = "<operation type='read' config='containers=u(1,4);objects=u(1,25)'/>"
 
 
+def test_several_workstages_of_cosbench_become_stages() -> None:
+    work = b'<work workers="%d" %s><operation type="%s" ratio="100" config="containers=c(1);'
+    work += b'objects=u(1,20);sizes=c(1)KB" /></work>'
+    data = b"".join([
+        b'<workload name="w"><workflow><workstage name="prepare"><work type="prepare" workers="1"',
+        b' config="containers=c(1);objects=r(1,20);sizes=c(1)KB" /></workstage>',
+        b'<workstage name="reads">', work % (4, b'name="a" runtime="30" rampup="5"', b"read"),
+        b'</workstage><workstage name="both">', work % (2, b'name="b" totalOps="50"', b"write"),
+        work % (1, b'name="c" totalOps="10"', b"delete"), b"</workstage></workflow></workload>",
+    ])  # fmt: skip
+    scenario, _notes = converted(data)
+    assert "operations" not in scenario
+    assert scenario["stages"] == [
+        {"name": "reads", "seconds": 35, "warmup": 5, "users": 4, "operations": {"read": 100}},
+        {
+            "name": "both",
+            "operation_count": 60,
+            "groups": {
+                "b": {"users": 2, "operations": {"update": 100}},
+                "c": {"users": 1, "operations": {"delete": 100}},
+            },
+        },
+    ]
+
+
 @pytest.mark.parametrize(
     ("data", "keys", "note"),
     [
@@ -121,14 +146,12 @@ def test_what_a_work_of_cosbench_says(data: bytes, keys: dict[str, Any], note: s
     assert notes == [note] * bool(note)
 
 
-def test_works_that_run_at_the_same_time_are_groups_and_other_stages_are_left_out() -> None:
+def test_works_that_run_at_the_same_time_are_groups() -> None:
     second = b"<work name='w' workers='3' runtime='9'>%b</work>" % READ.encode()
     data = work(READ, name="r", runtime="9")
     both = data.replace(b"</work></workstage>", b"</work>%b</workstage>" % second)
-    later = b"<workstage name='later'>%b</workstage></workflow>" % second
-    found, notes = converted(both.replace(b"</workflow>", later))
+    found, _notes = converted(both)
     assert {name: group["users"] for name, group in found["groups"].items()} == {"r": 2, "w": 3}
-    assert notes == ['left out: workstage "later": a scenario has the operations of one']
 
 
 @pytest.mark.parametrize(

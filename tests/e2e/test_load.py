@@ -186,3 +186,39 @@ def test_the_runs_of_two_masters_at_the_same_time_are_reported_as_one(commands: 
     # The rate is that of what completed meanwhile, late or not.
     fewest, most = within(ended)
     assert fewest - 0.01 <= total["requests_per_s"] * total["rate_window_s"] <= most + 0.01
+
+
+def test_stages_apart_write_read_and_delete_all_objects_on_swift(
+    commands: Commands, embedded_swift: EmbeddedSwift
+) -> None:
+    """Each begins when all before have ended; its waits count for none."""
+    groups = {
+        "gets": {"users": 3, "operations": {"read": 1}},
+        "heads": {"users": 1, "operations": {"head": 1}},
+    }
+    stages = [
+        {"name": "write", "operations": {"create": 1}, "operation_count": 40},
+        {"name": "ramp", "operations": {"read": 1}, "seconds": 1, "users": [4, 1]},
+        {"name": "mixed", "seconds": 1, "groups": groups},
+        {"name": "read", "operations": {"read": 1}, "epochs": 2},
+        {"name": "delete", "operations": {"delete": 1}, "epochs": 1},
+    ]
+    path = commands.scenario(
+        operation_count=None, crud_profile=None, initial_files=None, stages=stages,
+        sizes=[{"name": "a", "size": 1000}],
+    )  # fmt: skip
+    ended = commands.run("-f", path, *login(embedded_swift)).fine()
+    marks, _rows = times(ended.results)
+    begins = [mark.at_ns for mark in marks if mark.name == "stage"]
+    pauses = [mark.at_ns for mark in marks if mark.name == "pause"]
+    assert [len(begins), len(pauses)] == [5, 4]
+    assert all(pause <= begin for pause, begin in zip(pauses, begins[1:], strict=True))
+    stats = ended.stats
+    assert [stats.total(stage=at).count for at in (0, 3, 4)] == [40, 80, 40]
+    assert (stats.total().errors, stats.run.left_behind, stats.run.short_of_users) == (0, 0, False)
+    lengths = [stats.stage_seconds(at) for at in (1, 2)]
+    assert lengths == [1.0, 1.0]
+    named = {source.name: source for source in stats.groups()}
+    assert [*named] == ["write", "ramp", "mixed/gets", "mixed/heads", "read", "delete"]
+    assert named["ramp"].where == "4 to 1 user"
+    assert sum(source.tally.count for source in named.values()) == stats.total().count

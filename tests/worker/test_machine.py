@@ -69,9 +69,8 @@ class Script:
 
     def control(self, *, delay_ns: int = 0, **changes: Any) -> None:
         """A control state arrives; what is not given stays as it was."""
-        self.state = self.state._replace(
-            serial=self.state.serial + 1, master_ns=self.now_ns - delay_ns, **changes
-        )
+        changes = {"serial": self.state.serial + 1, **changes}
+        self.state = self.state._replace(master_ns=self.now_ns - delay_ns, **changes)
         self.machine.receive_control_state(self.state, self.now_ns, self.now_ns)
         self.settle()
 

@@ -1,8 +1,8 @@
 """Workloads of COSBench, and command lines of warp (https://github.com/minio/warp), as scenarios.
 
 COSBench's user guide (2.8.6) describes its workloads: they have stages, a stage has works that run
-at the same time, and a work has operations with ratios. The first stage with operations becomes the
-scenario, the stages that prepare objects its initial objects. The XML is read as untrusted input.
+at the same time, and a work has operations with ratios. Stages with operations become those of the
+scenario, stages that prepare objects its initial objects. The XML is read as untrusted input.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ssbench.core.errors import UsageError
 from ssbench.core.scenario.scenario import Scenario
@@ -49,6 +49,7 @@ class Made(NamedTuple):
 
 class _Work(NamedTuple):
     stage: str
+    number: int  #: of the workstage
     attributes: Mapping[str, str]
     operations: list[Mapping[str, str]]
 
@@ -63,6 +64,7 @@ class _Workload(XmlReader):
         self.others: list[str] = []  #: types of storage and login
         self.delayed = False
         self._stage = ""
+        self._stages = 0
         self._elements = 0
 
     def value(self, name: str, depth: int, text: str) -> None:
@@ -90,9 +92,10 @@ class _Workload(XmlReader):
             self.others.append(f"{name} {found.get('type', '')}".strip())
         elif name == "workstage":
             self._stage = found.get("name", "")
+            self._stages += 1
             self.delayed |= found.get("closuredelay", "0") not in ("0", "")
         elif name == "work":
-            self.works.append(_Work(self._stage, found, []))
+            self.works.append(_Work(self._stage, self._stages, found, []))
         elif name == "operation" and self.works:
             self.works[-1].operations.append(found)
 
@@ -108,12 +111,7 @@ def of_cosbench(data: bytes, place: str) -> Made:
     main = [work for work in workload.works if work.operations]
     if not main:
         raise UsageError(f"{place}: no <work> has an <operation>")
-    stage = main[0].stage
-    works = [work for work in main if work.stage == stage]
-    notes = [
-        f"left out: workstage {preview(name)}: a scenario has the operations of one"
-        for name in dict.fromkeys(work.stage for work in main if work.stage != stage)
-    ]
+    notes: list[str] = []
     convert = _Converter(place, notes)
     if workload.delayed:
         notes.append("left out: closuredelay")
@@ -121,7 +119,7 @@ def of_cosbench(data: bytes, place: str) -> Made:
         notes.append(
             f"left out: {preview(each)}: say the store and the credentials with ssbench's options"
         )
-    found = convert.scenario(workload.name or "COSBench", works, prepared)
+    found = convert.scenario(workload.name or "COSBench", main, prepared)
     text = json.dumps(found, indent=2) + "\n"
     Scenario.from_json(text, place)
     return Made(text, list(dict.fromkeys(notes)))
@@ -148,23 +146,50 @@ class _Converter:
         elif any(self._size(each) not in sizes.values() for each in written):
             self._notes.append("different: what is written has the sizes of what is prepared")
         last = max((self._last(_config(work).get("objects", "")) for work in prepared), default=0)
-        groups = {}
-        for at, work in enumerate(works):
-            users = self._number(work.attributes, "workers") or 1
-            label = work.attributes.get("name") or f"work {at + 1}"
-            label = label if label not in groups else f"{label} {at + 1}"
-            groups[label] = {"users": users, "operations": self._operations(work, last)}
         found: dict[str, object] = {
             "name": name[:200],
             "sizes": [{"name": label, "size": size} for label, size in sizes.items()],
             "initial_files": initial,
             "container_count": containers,
-            **self._length(works),
         }
-        if len(groups) > 1:
-            return {**found, "groups": groups}
-        [only] = groups.values()
-        return {**found, "user_count": only["users"], "operations": only["operations"]}
+        by_stage: dict[int, list[_Work]] = {}
+        for work in works:
+            by_stage.setdefault(work.number, []).append(work)
+        if len(by_stage) == 1:
+            users = self._users(works, last)
+            if "users" in users:
+                users["user_count"] = users.pop("users")
+            return {**found, **self._length(works), **users}
+        stages = [self._stage(own, last) for own in by_stage.values()]
+        limits = [limit for stage in stages for limit in stage.pop("thresholds", ())]
+        if limits:
+            found["thresholds"] = list(dict.fromkeys(limits))
+            if len({*limits}) > 1 or len(limits) < len(stages):
+                self._notes.append("different: the afr of a workstage is one of the whole run")
+        return {**found, "stages": stages}
+
+    def _stage(self, works: Sequence[_Work], last: int) -> dict[str, Any]:
+        """A workstage, of several that have operations."""
+        found = self._length(works)
+        if "cooldown" in found:
+            self._notes.append("left out: rampdown: a stage has none")
+            del found["cooldown"]
+        if "run_seconds" in found:
+            found["seconds"] = found.pop("run_seconds")
+        elif found.pop("warmup", None):
+            self._notes.append("left out: rampup of a workstage that its operations end")
+        name = works[0].stage
+        return {**({"name": name} if name else {}), **found, **self._users(works, last)}
+
+    def _users(self, works: Sequence[_Work], last: int) -> dict[str, Any]:
+        """Users and operations of works that run at the same time."""
+        groups: dict[str, dict[str, Any]] = {}
+        for at, work in enumerate(works):
+            users = self._number(work.attributes, "workers") or 1
+            label = work.attributes.get("name") or f"work {at + 1}"
+            label = label if label not in groups else f"{label} {at + 1}"
+            groups[label] = {"users": users, "operations": self._operations(work, last)}
+        return {"groups": groups} if len(groups) > 1 else next(iter(groups.values()))
 
     def _prepared(self, works: Sequence[_Work]) -> tuple[dict[str, object], dict[str, int], int]:
         """Sizes and initial objects by class, and the number of containers."""
@@ -213,8 +238,8 @@ class _Converter:
             raise UsageError(f"{self._place}: no operation of a <work> can be carried over")
         return found
 
-    def _length(self, works: Sequence[_Work]) -> dict[str, object]:
-        found: dict[str, object] = {}
+    def _length(self, works: Sequence[_Work]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
         seconds = [self._number(work.attributes, "runtime") for work in works]
         counts = [self._number(work.attributes, "totalops") for work in works]
         if any(seconds):

@@ -196,15 +196,13 @@ class Dispatcher(Struct):
     _loads: list[_GroupLoad] = []  # by group of users
     _only: _GroupLoad | None = None  # that of all users if there are no groups
     _last_message_ns: dict[int, int] = {}  # by incarnation
-    _ahead: int = 0  # jobs that may wait at workers for their due time
     _drained_ns: int | None = None  # since when the workload has no more jobs
     _draining: frozenset[int] = frozenset()  # workers for which sending pauses, or has paused
     _paused_ns: int = 0  # since when
     _closed_ns: tuple[int, int] | None = None  # a closed socket: since when, newest connection
 
     def __post_init__(self) -> None:
-        groups, dues = self.workload.groups, self.workload.dues
-        self._ahead = dues.ahead if dues else 0
+        groups = self.workload.groups
         self.workers.groups = groups
         self.workers.allocate_users()
         self._loads = [_GroupLoad() for _ in groups or (0,)]
@@ -256,11 +254,13 @@ class Dispatcher(Struct):
         batches: list[Batch] = []
         if self.workers.stopping or self._is_paused(now_ns):
             return batches
-        workers = self.workers.workers_with_users
+        workers, dues = self.workers.workers_with_users, self.workload.dues
         for group, load in enumerate(self._loads):
             users = self.workers.assigned_groups[group]
             if users != load.users:
                 load.set_users(users, now_ns)
+            if not users and not self._only:
+                continue  # a group of another stage
             in_transit = load.throughput.per_s * _IN_TRANSIT_S  # jobs, to all workers
             quick = min(int(in_transit) // max(workers, 1), QUICK_BATCH, self.max_batch)
             most = max(batch_limit(self.max_batch, users, workers), quick)
@@ -268,7 +268,8 @@ class Dispatcher(Struct):
             if not self.workers.ending:
                 few = max(most, 2 * quick) * workers
                 limit = CREDIT * users + max(few, min(int(in_transit), MAX_IN_TRANSIT * workers))
-            credit = limit + self._ahead - load.held - load.in_transit
+            ahead = dues.of(group).ahead if dues else 0  # that may wait for their due time
+            credit = limit + ahead - load.held - load.in_transit
             if credit <= 0:
                 continue
             # In one call: with batches of one job, the call costs more than drawing the job.
@@ -537,6 +538,12 @@ class Dispatcher(Struct):
             unsent = list(load.resend)
             load.resend.clear()
             self._put_back(unsent)
+
+    def resume(self) -> None:
+        """After ``stop``, once nothing is in flight: jobs are sent again."""
+        self.workers.ending = self.workers.stopping = False
+        self.workers.state_changed = True
+        self._drained_ns = None
 
     def close(self) -> None:
         """The phase is over: jobs in transit are withdrawn, held jobs are lost."""

@@ -572,15 +572,20 @@ def split(users: int, capacities: Mapping[int, int]) -> dict[int, int]:
 
 
 def split_groups(groups: Sequence[int], capacities: Mapping[int, int]) -> list[dict[int, int]]:
-    """Distribute each group's users over the same workers, at least one to each.
+    """Distribute each group's users over the same workers, at least one to each; groups without
+    users have none.
 
     So there are no more workers than users in the smallest group; those with the highest
     capacities are taken. Users above the sum of the capacities are not assigned.
     """
-    largest = sorted(capacities, key=lambda key: -capacities[key])[: min(groups)]
-    left = {key: capacities[key] - len(groups) for key in largest if capacities[key] >= len(groups)}
-    shares = []
+    used = [users for users in groups if users]
+    largest = sorted(capacities, key=lambda key: -capacities[key])[: min(used, default=0)]
+    left = {key: capacities[key] - len(used) for key in largest if capacities[key] >= len(used)}
+    shares = list[dict[int, int]]()
     for users in groups:
+        if not users:
+            shares.append({})
+            continue
         share = split(max(users - len(left), 0), left)
         shares.append({key: 1 + more for key, more in share.items()})
         left = {key: capacity - share[key] for key, capacity in left.items()}

@@ -22,7 +22,7 @@ from ssbench.core.model import (
     Stage,
 )
 from ssbench.core.naming import container_name
-from ssbench.core.operations import of_phase, parameters_of, row_of
+from ssbench.core.operations import Effect, Target, of_phase, parameters_of, row_of
 from ssbench.core.scenario.checks import (
     Key,
     ValidationErrors,
@@ -39,9 +39,13 @@ from ssbench.core.scenario.values import (
     any_text,
     between,
     class_name,
+    class_weights,
     crud_profile,
+    flag,
+    groups_of_stage,
     operations,
     pick,
+    ramp,
     size,
     text,
 )
@@ -61,6 +65,7 @@ MAX_GROUPS = 64
 #: Of a class's name, behind that of another: its objects are named like segments of that one's.
 _LIKE_A_SEGMENT = "_([0-9a-f]{10}_)?[0-9]{6,10}_[0-9]{1,9}"
 _OF_TOP_LEVEL = "that of the top level"
+_OF_SCENARIO = "those of the scenario"
 _STAGE = '{"seconds": 30, "users": 8}'
 _GROUP = '"puts": {"users": 5, "operations": {"create": 1}}'
 
@@ -91,18 +96,43 @@ SIZE_KEYS: dict[str, Key] = {
         "Weights by name, instead of ``crud_profile``.", _OF_TOP_LEVEL),
 }
 STAGE_KEYS: dict[str, Key] = {
+    "name": Key(text, "The name of the stage in reports.", "its number"),
     "seconds": Key(seconds,
-        "The duration of the stage. The run lasts as long as all stages together.", example="30"),
-    "users": Key(count, "Concurrent users.", "``user_count``"),
-    "rate": Key(rate, "Target arrival rate. Either every stage has a rate, or none has.",
+        "The duration of the stage. Each stage has a duration, a number of operations, or epochs.",
+        "none"),
+    "operation_count": Key(count, "The stage ends after this number of operations.", "none"),
+    "epochs": Key(count,
+        "The stage ends when each object has had its turn so often: those of its size classes "
+        "that exist when it begins.", "none"),
+    "users": Key(ramp(count), "Concurrent users.", "``user_count``"),
+    "rate": Key(ramp(rate), "Target arrival rate. Either every stage has a rate, or none has.",
         "the scenario's ``rate``"),
     "warmup": Key(seconds_or_none,
         "The start of the stage that is in the stat file, but not in the report's figures, neither "
         "those of the stage nor those of the run. Shorter than the stage."),
+    **weights("Weights of the operations in this stage, on all its size classes.",
+        "Weights by name, instead of ``crud_profile``.", _OF_SCENARIO),
+    "sizes": Key(class_weights, "The size classes that the stage uses, with their weights.",
+        "all, by their initial objects"),
+    "pick": Key(pick, "Which of the existing objects an operation uses: see `Sizes and picks`_.",
+        "that of the size; ``shuffle`` with ``epochs``"),
+    "groups": Key(groups_of_stage, "Groups of users of this stage: see `Groups of users`_.",
+        _OF_SCENARIO),
+    "barrier": Key(flag,
+        "Whether the stage begins only when all operations of the one before have ended, and "
+        "workers are connected for its users. That wait counts for no stage.",
+        "true beside a stage with operations, sizes, groups or an end of its own, otherwise false"),
 }
 GROUP_KEYS: dict[str, Key] = {
-    "users": Key(count, "Concurrent users of this group.", example="5"),
+    "users": Key(ramp(count), "Concurrent users of this group.", example="5"),
+    "rate": Key(ramp(rate),
+        "Target arrival rate of this group. Either every group has a rate, or none has.",
+        "none: a closed loop"),
     **weights("Weights of the group's operations.", "Weights by name.", "one of the two"),
+    "sizes": Key(class_weights, "The size classes that the group uses, with their weights.",
+        "all, by their initial objects"),
+    "pick": Key(pick, "Which of the existing objects an operation uses: see `Sizes and picks`_.",
+        "that of the size"),
 }
 LARGE_KEYS: dict[str, Key] = {
     "above": Key(size_from(0),
@@ -145,7 +175,7 @@ def read_sizes(
             wrong = f"{preview(row['name'])} is the name of {first[row['name']]} as well"
             faults.add(f"{place}.name", wrong, "a unique name")
     names = [row.get("name") for _, row in rows] or [None]
-    counts = _read_initial_files(given.get("initial_files"), names, faults)
+    counts = _read_initial_files(given.get("initial_files"), names, faults, has_own_profiles(given))
     if default is None:
         _require_profiles(rows, counts, faults)
     if faults and not faults.of_header:
@@ -187,14 +217,15 @@ def _read_range(row: dict[str, Any], place: str, faults: ValidationErrors) -> No
 
 
 def _read_initial_files(
-    raw: object, names: Sequence[str | None], faults: ValidationErrors
+    raw: object, names: Sequence[str | None], faults: ValidationErrors, may_be_empty: bool
 ) -> dict[str, int] | None:
     """Class name -> count; None after an error.
 
     :param names: of the classes; None for one whose name is wrong.
+    :param may_be_empty: stages say which objects they create.
     """
-    if faults.of_header and raw is None:
-        return None
+    if raw is None and (faults.of_header or may_be_empty):
+        return None if faults.of_header else {}
     if not isinstance(raw, dict):
         wrong = "missing" if raw is None else f"{preview(raw)} is {kind(raw)}"
         faults.add("initial_files", wrong, 'a count for each size, as in {"tiny": 100}')
@@ -214,7 +245,7 @@ def _read_initial_files(
     if faults.of_header:
         return counts
     sound = len(faults.lines) == before
-    if sound and known and not any(counts.values()):
+    if sound and known and not any(counts.values()) and not may_be_empty:
         faults.add("initial_files", "no size has any", "at least one count above 0")
     return counts if sound else None
 
@@ -236,47 +267,98 @@ def _require_profiles(
         faults.add("crud_profile", f"missing, and {some} has none of its own", right)
 
 
-def read_stages(raw: object, faults: ValidationErrors) -> tuple[Stage, ...]:
+def read_stages(
+    raw: object, sizes: Sequence[SizeClass], faults: ValidationErrors
+) -> tuple[Stage, ...]:
     """The stages in their order; () if there are none, and after an error."""
     if raw is None:
         return ()
     before = len(faults.lines)
     rows = read_rows(raw, STAGE_KEYS, "stages", _STAGE, faults, _check_stage)
+    stages = []
+    for place, row in rows:
+        ends_itself = row.get("operation_count") or row.get("epochs")
+        stages.append(
+            Stage(
+                row.get("seconds") or (math.inf if ends_itself else 0.0),
+                warmup=row.get("warmup") or 0.0,
+                name=row.get("name") or "",
+                operation_count=row.get("operation_count"),
+                epochs=row.get("epochs"),
+                barrier=bool(row.get("barrier")),
+                groups=read_groups(row.get("groups"), sizes, faults, f"{place}.groups"),
+                **_of_users(row, place, sizes, faults),
+            )
+        )
     if len(faults.lines) > before and not faults.of_header:
         return ()
-    return tuple(
-        Stage(
-            row.get("seconds") or 0.0, row.get("users"), row.get("rate"), row.get("warmup") or 0.0
-        )
-        for _, row in rows
+    return tuple(stages)
+
+
+_ENDS = ("operation_count", "epochs")
+
+
+def _of_users(
+    row: Mapping[str, Any], place: str, sizes: Sequence[SizeClass], faults: ValidationErrors
+) -> dict[str, Any]:
+    """What stages and groups have alike: users, rate, operations, and their objects."""
+    (users, users_to), (rate_of, rate_to) = (
+        value if isinstance(value := row.get(key), tuple) else (value, None)
+        for key in ("users", "rate")
     )
+    known = {each.name: at for at, each in enumerate(sizes)}
+    chosen: Mapping[str, float] = row.get("sizes") or {}
+    for name in chosen if sizes and not faults.of_header else ():
+        if name not in known:
+            right = suggest(name, list(known))
+            faults.add(member(f"{place}.sizes", name), "no size has this name", right)
+    return {
+        "users": users, "users_to": users_to, "rate": rate_of, "rate_to": rate_to,
+        "profile": row.get("profile") or NO_PROFILE,
+        "sizes": tuple((known[name], weight) for name, weight in chosen.items() if name in known),
+        "pick": row.get("pick"),
+    }  # fmt: skip
 
 
 def _check_stage(row: dict[str, Any], place: str, faults: ValidationErrors) -> None:
     if faults.of_header:
         return
-    if not row.keys() & {"users", "rate"}:
+    ends = [key for key in ("seconds", *_ENDS) if key in row]
+    if not ends:
+        wrong = "missing, as are operation_count and epochs"
+        faults.add(f"{place}.seconds", wrong, 'as in "seconds": 30')
+    for key in ends[1:] if all(row[each] for each in ends) else ():
+        faults.add(f"{place}.{key}", f"{ends[0]} is given as well", "one of them")
+    if not row.keys() & {"users", "rate", "profile", "sizes", "pick", "groups", *_ENDS}:
         faults.add(place, "neither users nor rate", f"as in {_STAGE}")
+    for key in ("users", "rate"):
+        if isinstance(row.get(key), tuple) and "seconds" not in ends:
+            faults.add(f"{place}.{key}", "a ramp needs a duration", 'as in "seconds": 30')
     if (row.get("warmup") or 0) >= (row.get("seconds") or math.inf):
         wrong = f"{row['warmup']:g} s of a stage of {row['seconds']:g} s"
         faults.add(f"{place}.warmup", wrong, "less than the stage")
+    if row.get("warmup") and "seconds" not in ends:
+        faults.add(f"{place}.warmup", "the stage has no duration", "leave it out")
 
 
-def read_groups(raw: object, faults: ValidationErrors) -> tuple[Group, ...]:
+def read_groups(
+    raw: object, sizes: Sequence[SizeClass], faults: ValidationErrors, place: str = "groups"
+) -> tuple[Group, ...]:
     """The groups of users in the order of the file; () if there are none, and after an error."""
     if raw is None:
         return ()
     before = len(faults.lines)
     if isinstance(raw, dict) and len(raw) > MAX_GROUPS:
-        faults.add("groups", f"there are {len(raw)}", f"at most {MAX_GROUPS}")
+        faults.add(place, f"there are {len(raw)}", f"at most {MAX_GROUPS}")
         return ()
-    rows = read_rows(raw, GROUP_KEYS, "groups", _GROUP, faults, _check_group)
+    rows = read_rows(raw, GROUP_KEYS, place, _GROUP, faults, _check_group)
     groups = []
-    for name, (_, row) in zip(raw if isinstance(raw, dict) else (), rows, strict=False):
+    for name, (at, row) in zip(raw if isinstance(raw, dict) else (), rows, strict=False):
         if not name.strip():
             wrong = f"{preview(name)} is no name"
-            faults.add("groups", wrong, f"a name for each, as in {{{_GROUP}}}")
-        groups.append(Group(name, row.get("users") or 0, row.get("profile") or NO_PROFILE))
+            faults.add(place, wrong, f"a name for each, as in {{{_GROUP}}}")
+        of_users = _of_users(row, at, sizes, faults)
+        groups.append(Group(name, **{**of_users, "users": of_users["users"] or 0}))
     return tuple(groups) if len(faults.lines) == before or faults.of_header else ()
 
 
@@ -316,7 +398,30 @@ def have_users(raw: object) -> bool:
     """Whether all raw stages have users."""
     if not isinstance(raw, list) or not raw:
         return False
-    return all(isinstance(row, dict) and row.get("users") is not None for row in raw)
+    return all(
+        isinstance(row, dict) and (row.get("users") is not None or row.get("groups") is not None)
+        for row in raw
+    )
+
+
+def has_own_profiles(given: Mapping[str, object]) -> bool:
+    """Whether the groups, or all stages, of a file have operations."""
+    stages = given.get("stages")
+    if given.get("groups") is not None:
+        return True
+    keys = ("crud_profile", "operations", "groups")
+    return (
+        bool(stages)
+        and isinstance(stages, list)
+        and all(
+            isinstance(row, dict) and any(row.get(key) is not None for key in keys)
+            for row in stages
+        )
+    )
+
+
+def all_have_operations(stages: Sequence[Stage]) -> bool:
+    return bool(stages) and all(stage.profile or stage.groups for stage in stages)
 
 
 def check_groups(
@@ -330,22 +435,34 @@ def check_groups(
     :param given: the file's keys, not checked.
     """
     groups: Sequence[Group] = values.get("groups") or ()
-    if not groups:
-        return
+    stages: Sequence[Stage] = values.get("stages") or ()
     users = sum(group.users for group in groups)
-    if "user_count" in overrides:
+    if groups and "user_count" in overrides:
         faults.add_to(["user_count"], "the groups have users of their own", "leave it out")
-    elif values.get("user_count") not in (None, users):
+    elif groups and not stages and values.get("user_count") not in (None, users):
         wrong = f"{values['user_count']} is not the {users} users of the groups"
         faults.add("user_count", wrong, "leave it out")
-    if values.get("stages") or values.get("rate"):
-        faults.add_to(["groups", "rate"], "there are stages or a rate as well", "one of them")
+    if groups and values.get("rate"):
+        faults.add_to(["groups", "rate"], "the groups have rates of their own", "leave it out")
+    for at, stage in enumerate(stages):
+        if stage.groups or (groups and not stage.profile):
+            for key in ("users", "rate", "profile", "sizes", "pick"):
+                own = stage.groups or key in ("users", "rate")
+                if getattr(stage, key) and own:
+                    key = "operations" if key == "profile" else key
+                    wrong = f"the groups have {key} of their own"
+                    faults.add(f"stages[{at}].{key}", wrong, "leave it out")
+    for place, each in ((f"groups.{g.name}", g) for g in groups if not stages):
+        for key in ("users", "rate"):
+            if getattr(each, f"{key}_to") is not None and values.get("run_seconds") is None:
+                faults.add(member(place, key), "a ramp needs a duration", "run_seconds or stages")
+    who = "groups" if groups else "stages" if all_have_operations(stages) else ""
     sizes = given.get("sizes")
-    sizes = sizes if isinstance(sizes, list) else []
+    sizes = sizes if isinstance(sizes, list) and who else []
     for place, item in (("", given), *((f"sizes[{at}]", each) for at, each in enumerate(sizes))):
-        for key in ("crud_profile", "operations"):
+        for key in ("crud_profile", "operations") if who else ():
             if isinstance(item, dict) and item.get(key) is not None:
-                wrong = "the groups have operations of their own"
+                wrong = f"the {who} have operations of their own"
                 faults.add(member(place, key), wrong, "leave it out")
 
 
@@ -358,20 +475,47 @@ def check_load(
     :param overrides: those of the command line.
     """
     stages: tuple[Stage, ...] = values.get("stages") or ()
+    groups: tuple[Group, ...] = values.get("groups") or ()
     implied: dict[str, Any] = {}
     if stages:
         implied = _of_stages(stages, values, overrides, faults)
     values = {**values, **implied}
-    rates = [stage.rate or values.get("rate") for stage in stages] or [values.get("rate")]
+    rates = [
+        of.rate or (None if own else values.get("rate"))
+        for stage in stages or (Stage(1.0),)
+        for own in [stage.groups or (() if stage.profile else groups)]
+        for of in own or (stage,)
+    ]
     if any(rates) and not all(rates):
-        faults.add("stages", "some have a rate and some have none", "a rate for all or for none")
+        place = "groups" if groups and not stages else "stages"
+        faults.add(place, "some have a rate and some have none", "a rate for all or for none")
     if any(rates) and values.get("think_time"):
         keys = ["think_time", "rate"]
         faults.add_to(keys, "an open loop (rate) has no think time", "one of the two")
     if "arrivals" in values and values["arrivals"] not in (None, "uniform") and not any(rates):
         faults.add_to(["arrivals"], "arrivals need a rate", "a rate, as in 500")
+    _check_crowds(stages, groups, faults)
     _check_window(values, faults)
     return implied
+
+
+def _check_crowds(
+    stages: Sequence[Stage], groups: Sequence[Group], faults: ValidationErrors
+) -> None:
+    """Check the groups of all stages together, and what ends a stage."""
+    many = sum(len(stage.groups or groups) or 1 for stage in stages if stage.is_apart)
+    if many > MAX_GROUPS:
+        faults.add("stages", f"they have {many} groups of users", f"at most {MAX_GROUPS} in all")
+    for at, stage in enumerate(stages):
+        for of in stage.groups or (stage,) if stage.epochs else ():
+            for row in (row_of(operation) for operation, _share in of.profile):
+                if row.target is not Target.OBJECT or row.effect is Effect.CREATES:
+                    wrong = f"{row.name.lower()} does not use one object that exists"
+                    right = "operations that do, such as read and delete, or operation_count"
+                    faults.add(f"stages[{at}].epochs", wrong, right)
+            if of.pick and of.pick.kind not in ("shuffle", "round_robin"):
+                wrong = f"with pick {of.pick.kind} objects have no turns"
+                faults.add(f"stages[{at}].epochs", wrong, 'pick "shuffle" or "round_robin"')
 
 
 def _of_stages(
@@ -388,13 +532,17 @@ def _of_stages(
         wrong = f"{values['run_seconds']:g} is not the {total_s:g} s of the stages"
         faults.add_to(["run_seconds"], wrong, right)
     for key, own in (("user_count", "users"), ("rate", "rate")):
-        if key in overrides and any(getattr(stage, own) for stage in stages):
+        if key in overrides and any(
+            getattr(each, own) for stage in stages for each in (stage, *stage.groups)
+        ):
             words = f"the stages have {own.removesuffix('s')}s of their own"
             faults.add_to([key], words, "leave it out")
-    users = [stage.users for stage in stages if stage.users]
+    users = [stage.most_users for stage in stages if stage.most_users]
     most = max([*users, *([values["user_count"]] if values.get("user_count") else [])], default=0)
     needed = {} if not most or values.get("user_count") else {"user_count": most}
-    return {"run_seconds": total_s, "operation_count": None, **needed}
+    # The waits between stages come on top of their durations.
+    waits = any(stage.is_apart or stage.barrier for stage in stages)
+    return {"run_seconds": None if waits else total_s, "operation_count": None, **needed}
 
 
 _WINDOW = ("warmup", "cooldown", "run_seconds")
@@ -426,13 +574,17 @@ def _is_left(stages: Sequence[Stage], low_s: float, high_s: float) -> bool:
 def check_parameters(
     given: Mapping[str, int | str],
     sizes: Sequence[SizeClass],
-    groups: Sequence[Group],
+    crowds: Sequence[Profile],
     faults: ValidationErrors,
 ) -> dict[str, int | str]:
-    """The parameters of the operations in use, with defaults for those that aren't given."""
-    used = {size.name: size.profile for size in sizes if size.initial_files}
+    """The parameters of the operations in use, with defaults for those that aren't given.
+
+    :param crowds: the operations of groups of users and of stages.
+    """
+    none_first = not any(size.initial_files for size in sizes)
+    used = {size.name: size.profile for size in sizes if size.initial_files or none_first}
     numbers = {each for profile in used.values() for each, _ in profile}
-    numbers |= {each for group in groups for each, _ in group.profile}
+    numbers |= {each for profile in crowds for each, _ in profile}
     parameters = parameters_of(numbers)
     for key in given:
         if sizes and key not in parameters:
@@ -440,8 +592,8 @@ def check_parameters(
             wrong = "the scenario has no operation that uses it"
             faults.add(key, wrong, f"leave it out, or add {' or '.join(names)} to the operations")
     for at, each in enumerate(sizes):
-        for row in map(row_of, numbers if groups else [n for n, _ in each.profile]):
-            if each.initial_files and each.size_min < row.least_size:
+        for row in map(row_of, numbers if crowds else [n for n, _ in each.profile]):
+            if each.name in used and each.size_min < row.least_size:
                 wrong = f"{each.size_min} is too small for {row.name.lower()}"
                 faults.add(f"sizes[{at}].size_min", wrong, f"at least {row.least_size}")
     return {key: given.get(key, each.default) for key, each in parameters.items()}

@@ -7,14 +7,14 @@ The annotations of ``Scenario`` declare the keys, those of its parts are in ``pa
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from hashlib import sha256
 from typing import Annotated, Any
 
 from msgspec.structs import asdict, replace
 
 from ssbench.core import units
-from ssbench.core.distributions import UNIFORM, Pick
+from ssbench.core.distributions import SHUFFLE, UNIFORM, Pick
 from ssbench.core.hiding import Hiding
 from ssbench.core.model import (
     STAMPED,
@@ -263,20 +263,85 @@ class Scenario(Hiding, frozen=True, eq=False):
 
     @property
     def load(self) -> tuple[Stage, ...]:
-        """The stages with users and rates filled in; a scenario without stages has one.
+        """The stages with users, rates and groups filled in, and where barriers are; a scenario
+        without stages has one.
 
-        Its ``seconds`` are infinite if operation_count ends the run.
+        Its ``seconds`` are infinite if operation_count ends the run. Stages with operations of
+        their own have groups of their own, one at least; the others share those of the scenario.
         """
         seconds = math.inf if self.run_seconds is None else self.run_seconds
-        return tuple(
-            replace(stage, users=stage.users or self.user_count, rate=stage.rate or self.rate)
-            for stage in self.stages or (Stage(seconds),)
+        several = any(stage.is_apart for stage in self.stages)
+        found: list[Stage] = []
+        count, shared = 0, -1  # groups so far, and the first of those that stages share
+        for at, stage in enumerate(self.stages or (Stage(seconds),)):
+            is_apart = stage.is_apart
+            after_apart = at > 0 and self.stages[at - 1].is_apart
+            barrier = at > 0 and (stage.barrier or is_apart or after_apart)
+            stage = self._filled(stage, several)
+            if is_apart or shared < 0:
+                first, count = count, count + len(stage.groups)
+                shared = shared if is_apart else first
+            else:
+                first = shared
+            found.append(replace(stage, barrier=barrier, first_group=first))
+        return tuple(found)
+
+    def _filled(self, stage: Stage, with_groups: bool) -> Stage:
+        """A stage with the scenario's values for those that it lacks."""
+        users, rate = stage.users or self.user_count, stage.rate or self.rate
+        groups = stage.groups
+        if not groups and self.groups and not stage.profile:
+            groups = self.groups
+        elif not groups and with_groups:
+            groups = (Group(stage.name, users, stage.profile, rate, stage.users_to, stage.rate_to),)
+        groups = tuple(
+            replace(
+                each,
+                sizes=each.sizes or stage.sizes,
+                pick=each.pick or stage.pick or (SHUFFLE if stage.epochs else None),
+            )
+            for each in groups
         )
+        if groups:
+            users, rates = sum(group.users for group in groups), [group.rate for group in groups]
+            rate = sum(each or 0.0 for each in rates) if all(rates) else None
+        return replace(stage, users=users, rate=rate, groups=groups)
+
+    def stage_name(self, index: int) -> str:
+        """Of a stage, for reports: ``stage 2`` where it has no name."""
+        name = self.stages[index].name if index < len(self.stages) else ""
+        return name or f"stage {index + 1}"
+
+    @property
+    def crowds(self) -> tuple[Group, ...]:
+        """The groups of all stages, by index; () if all users are alike. Their names say of which
+        stage they are, if not of all."""
+        found: dict[int, Group] = {}
+        stages = self.load
+        apart = any(stage.is_apart for stage in self.stages)
+        for at, stage in enumerate(stages):
+            for index, group in enumerate(stage.groups, stage.first_group):
+                label = self.stage_name(at)
+                if apart and self.stages[at].is_apart:
+                    own = f"{label}/{group.name}" if self.stages[at].groups else label
+                    group = replace(group, name=own)
+                found.setdefault(index, group)
+        return tuple(found[at] for at in sorted(found))
 
     @property
     def most_users(self) -> int:
         """The highest number of users in any stage."""
-        return max(stage.users or 0 for stage in self.load)
+        return max(stage.most_users for stage in self.load)
+
+    @property
+    def has_barriers(self) -> bool:
+        """Whether a stage waits for the end of the one before."""
+        return any(stage.barrier for stage in self.load)
+
+    @property
+    def has_own_profiles(self) -> bool:
+        """Whether groups or stages say all operations, so that size classes say none."""
+        return bool(self.groups) or parts.all_have_operations(self.stages)
 
     def warmup_of(self, stage: int) -> float:
         """Seconds of a stage's beginning that don't count."""
@@ -285,14 +350,17 @@ class Scenario(Hiding, frozen=True, eq=False):
     @property
     def operations(self) -> set[int]:
         """The operations of all profiles in use."""
-        profiles = [size.profile for size in self.sizes if size.initial_files and not self.groups]
-        profiles += [group.profile for group in self.groups]
+        crowds = self.crowds
+        of_classes = not crowds or any(not group.profile for group in crowds)
+        profiles = [each.profile for each in self.sizes if each.initial_files and of_classes]
+        profiles += [group.profile for group in crowds]
         return {operation for profile in profiles for operation, _ in profile}
 
     @property
     def profile(self) -> Profile:
         """The operations of all classes, by their initial objects."""
-        return values.mix((size.initial_files, size.profile) for size in self.sizes)
+        alike = not any(size.initial_files for size in self.sizes)
+        return values.mix((size.initial_files or alike, size.profile) for size in self.sizes)
 
     @property
     def mix(self) -> ContentMix | None:
@@ -317,18 +385,15 @@ class Scenario(Hiding, frozen=True, eq=False):
             if key in KEYS and value != _LEFT_OUT.get(key)
         }
         found |= self.parameters
-        own = self.sizes if not self.groups else [replace(s, profile=()) for s in self.sizes]
+        own = self.sizes
+        if self.has_own_profiles:
+            own = tuple(replace(each, profile=()) for each in own)
         found["sizes"] = [_size_to_dict(size) for size in own]
         found["initial_files"] = {size.name: size.initial_files for size in self.sizes}
         if self.stages:
-            found["stages"] = [
-                {k: v for k, v in asdict(stage).items() if v} for stage in self.stages
-            ]
+            found["stages"] = [self._stage_to_dict(stage) for stage in self.stages]
         if self.groups:
-            found["groups"] = {
-                group.name: {"users": group.users, **values.profile_keys(group.profile)}
-                for group in self.groups
-            }
+            found["groups"] = self._groups_to_dict(self.groups)
         if self.large_object:
             found["large_object"] = {k: v for k, v in asdict(self.large_object).items() if v != ""}
         if self.large_read:
@@ -337,6 +402,33 @@ class Scenario(Hiding, frozen=True, eq=False):
             found["think_time"] = [*self.think_time]
         if not self.load[0].rate:
             del found["arrivals"]
+        return found
+
+    def _stage_to_dict(self, stage: Stage) -> dict[str, object]:
+        found: dict[str, object] = {
+            key: value
+            for key in ("name", "seconds", "operation_count", "epochs", "warmup", "barrier")
+            if (value := getattr(stage, key)) and value != math.inf
+        }
+        if stage.groups:
+            found["groups"] = self._groups_to_dict(stage.groups)
+        return found | self._users_to_dict(stage)
+
+    def _groups_to_dict(self, groups: Sequence[Group]) -> dict[str, object]:
+        return {group.name: self._users_to_dict(group) for group in groups}
+
+    def _users_to_dict(self, of: Stage | Group) -> dict[str, object]:
+        """What stages and groups have alike."""
+        found: dict[str, object] = {}
+        for key, value, to in (("users", of.users, of.users_to), ("rate", of.rate, of.rate_to)):
+            if value:
+                found[key] = value if to is None else [value, to]
+        if of.profile:
+            found |= values.profile_keys(of.profile)
+        if of.sizes:
+            found["sizes"] = {self.sizes[at].name: weight for at, weight in of.sizes}
+        if of.pick:
+            found["pick"] = values.pick_to_json(of.pick)
         return found
 
     def header_lines(self) -> tuple[tuple[int, str], ...]:
@@ -383,7 +475,7 @@ class Scenario(Hiding, frozen=True, eq=False):
 
     def summary(self) -> str:
         """One line: sizes, initial objects, operations, length, users."""
-        used = [size for size in self.sizes if size.initial_files]
+        used = [size for size in self.sizes if size.initial_files] or self.sizes
         total = sum(size.initial_files for size in used)
         sizes = ", ".join(f"{printable(size.name)} {_size_range(size)}" for size in used)
         shares = dict.fromkeys(OPERATIONS, 0.0) | dict(self.profile)
@@ -402,6 +494,8 @@ class Scenario(Hiding, frozen=True, eq=False):
             return f"{self.run_seconds:g} s"
         if self.operation_count is not None:
             return plural(self.operation_count, "operation")
+        if self.stages:
+            return plural(len(self.stages), "stage")
         return "no length"
 
     @classmethod
@@ -529,19 +623,31 @@ def _read_file(
     found = _one_limit(read_keys(given, wanted, "", faults, {*KEYS, *parameters}))
     profile = found.pop("profile") or values.NO_PROFILE if "profile" in found else None
     picked: Pick = found.pop("pick", None) or UNIFORM
-    groups = found["groups"] = parts.read_groups(given.get("groups"), faults)
-    if given.get("groups") is not None:  # then other profiles are faults
-        profile = values.mix((group.users, group.profile) for group in groups)
+    own = parts.has_own_profiles(given)
+    sizes = parts.read_sizes(given, values.NO_PROFILE if own else profile, picked, faults)
+    groups = found["groups"] = parts.read_groups(given.get("groups"), sizes, faults)
+    stages = found["stages"] = parts.read_stages(given.get("stages"), sizes, faults)
+    if own:  # then other profiles are faults
+        profile = values.mix(
+            (of.users or 1, of.profile) for of in groups or [
+                each for stage in stages for each in stage.groups or (stage,)
+            ]
+        )  # fmt: skip
+        sizes = tuple(replace(each, profile=profile) for each in sizes)
+    if groups:
         found.setdefault("user_count", sum(group.users for group in groups) or None)
-    sizes = found["sizes"] = parts.read_sizes(given, profile, picked, faults)
-    found["stages"] = parts.read_stages(given.get("stages"), faults)
+    found["sizes"] = sizes
     found["large_object"] = parts.read_large_object(given.get("large_object"), faults)
     found["large_read"] = parts.read_large_read(given.get("large_read"), faults)
     there = {key: given[key] for key in parameters if key in given}
     found["parameters"] = read_keys(there, parameters, "", faults)
     if not faults.of_header:
         parts.check_large_object(found["large_object"], sizes, faults)
-        found["parameters"] = parts.check_parameters(found["parameters"], sizes, groups, faults)
+        crowds = [of.profile for of in groups] + [of.profile for of in stages]
+        crowds += [of.profile for stage in stages for of in stage.groups]
+        found["parameters"] = parts.check_parameters(
+            found["parameters"], sizes, [each for each in crowds if each], faults
+        )
     return found
 
 

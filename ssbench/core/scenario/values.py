@@ -19,6 +19,8 @@ from ssbench.core.model import MAX_CONTENT_BLOCK, Phase, Profile
 from ssbench.core.operations import CRUD, OPERATIONS, Operation, of_phase, operation_named
 from ssbench.core.scenario.checks import Check, suggest
 from ssbench.core.units import (
+    N,
+    Unit,
     ValidationError,
     expiry,
     kind,
@@ -188,6 +190,35 @@ def profile_keys(shares: Profile) -> dict[str, object]:
     return {"operations": {names[each]: share for each, share in shares}}
 
 
+def class_weights(raw: object) -> dict[str, float]:
+    """Weights by the name of a size class."""
+    right = 'a weight for each size, as in {"tiny": 9, "large": 1}'
+    weights = {n: number(weight, right) for n, weight in of_type(raw, dict, right).items()}
+    if not any(weights.values()):
+        raise ValidationError(f"{preview(raw)} has none above 0", right)
+    return {name: weight for name, weight in weights.items() if weight}
+
+
+def groups_of_stage(raw: object) -> dict[str, Any]:
+    """The groups of a stage, each still to be read."""
+    return of_type(raw, dict, 'an object like {"puts": {"users": 5, "operations": {"create": 1}}}')
+
+
+def ramp(unit: Unit[N]) -> Check[N | tuple[N, N]]:
+    """A number, or the first and the last of a ramp."""
+    what = f"{unit.what}, or two: [first, last]"
+
+    def check(raw: object) -> N | tuple[N, N]:
+        if not isinstance(raw, list):
+            return replace(unit, what=what)(raw)
+        if len(raw) != 2:
+            raise ValidationError(f"{preview(raw)} has {len(raw)} entries", what)
+        first, last = map(unit, raw)
+        return first if first == last else (first, last)
+
+    return check
+
+
 def container_base(raw: object) -> str:
     """The start of the containers' names."""
     base = text(raw)
@@ -334,8 +365,11 @@ _SIZE = (
     '{"list": [[SIZE, WEIGHT], ...]} or {"histogram": [[FROM, TO, WEIGHT], ...]}'
 )
 _BY_ZIPF = ("zipf", "newest_first")
-_PICKS = ("uniform", "round_robin", *_BY_ZIPF)
-_PICK = '"uniform", "round_robin", "zipf", "newest_first", or with an exponent: {"zipf": 1.2}'
+_PICKS = ("uniform", "round_robin", "shuffle", *_BY_ZIPF)
+_PICK = (
+    '"uniform", "round_robin", "shuffle", "zipf", "newest_first", or with an exponent: '
+    '{"zipf": 1.2}'
+)
 
 
 #: Smallest and largest size; None: those of the class, which a log-normal distribution takes.

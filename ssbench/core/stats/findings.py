@@ -12,19 +12,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from math import ceil
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
-from ssbench.core.model import SECOND_NS
+from ssbench.core.model import SECOND_NS, Stage
+from ssbench.core.records import MarkRecord
 from ssbench.core.stats.headroom import Bottleneck, Headroom, HeadroomVerdict
 from ssbench.core.stats.histogram import Buckets
 from ssbench.core.stats.series import Second
 from ssbench.core.stats.steady import Incomplete, Stalled, SteadinessFinding, TooShort, check
 from ssbench.core.stats.tally import Basis
-from ssbench.core.stats.windows import joined
+from ssbench.core.stats.windows import is_missed, joined
 
 if TYPE_CHECKING:
     from ssbench.core.stats.run_records import RunRecords
@@ -37,8 +37,6 @@ LONGEST_RUN = 1_000_000
 
 #: Share of the operations that fell due: a burst at the very end may leave fewer.
 _LATE_SHARE = 0.001
-_UNANSWERED_SHARE = 0.1  #: of them; fewer may be a long queue of a store that keeps up
-_LONGER = 1.25  #: times the longest response within the load
 
 _LONG_NS = 100_000_000  #: a shorter operation is no stall
 _TIMES = 10  #: times the 99th percentile: such operations are in no usual percentile
@@ -181,9 +179,7 @@ def arrivals(stats: RunStats) -> Arrivals | None:
 
 def stage_missed(stats: RunStats, stage: int) -> bool:
     """Whether a stage of an open loop missed its rate, by its response times."""
-    found, trend = stats.in_time_of[stage], stats.trends[stage]
-    many = found.due - found.completed > _UNANSWERED_SHARE * found.due
-    return trend.grows or (many and trend.last_s > _LONGER * found.longest_ns / SECOND_NS)
+    return is_missed(stats.in_time_of[stage], stats.trends[stage])
 
 
 def target_rate(run: RunRecords) -> float | None:
@@ -193,10 +189,20 @@ def target_rate(run: RunRecords) -> float | None:
         return None
     if len(stages) == 1 or end_ns is None:
         return stages[-1].rate
-    begins_ns = [*(mark.at_ns for mark in stages), end_ns]
-    lengths = [max(after - before, 0) for before, after in pairwise(begins_ns)]
-    due = sum((mark.rate or 0) * length for mark, length in zip(stages, lengths, strict=True))
+    lengths = run.stage_lengths_ns
+    due = sum(
+        _mean_rate(mark, run.scenario.load) * length
+        for mark, length in zip(stages, lengths, strict=True)
+    )
     return due / sum(lengths) if sum(lengths) else stages[-1].rate
+
+
+def _mean_rate(mark: MarkRecord, load: Sequence[Stage]) -> float:
+    """Of a stage, which may be a ramp."""
+    stage = load[mark.stage] if mark.stage < len(load) else Stage(0.0)
+    if not stage.rate or stage.rate_at(0) == stage.rate_at(stage.seconds):
+        return mark.rate or 0.0
+    return stage.rate_at(stage.seconds / 2) or 0.0
 
 
 def bottleneck(stats: RunStats, verdict: HeadroomVerdict) -> Bottleneck:

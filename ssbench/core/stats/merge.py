@@ -161,6 +161,11 @@ def _differences(first: Part, part: Part) -> Iterator[str]:
                 f"{part.name}: {key} is {shown[0]}, and {shown[1]} in {first.name}: runs that are"
                 " merged have the same scenario"
             )
+    if first.run.scenario.has_barriers:
+        yield (
+            f"{part.name}: its stages wait for each other, those of {first.name} for others: runs"
+            " with barriers can't be merged"
+        )
     if len(part.run.stages) != len(first.run.stages):
         yield (
             f"{part.name}: ran {len(part.run.stages)} stages, and {first.name}"

@@ -48,7 +48,7 @@ _COLUMNS = (
     "operation", "size_class", "error", "status", "due_ns", "start_ns", "headers_ns",
     "first_byte_ns", "last_byte_ns", "bytes_moved", "retries", "not_found_retries", "rate_limited",
     "reconnects", "renewals", "items", "url",
-    "renewed_ns", "pages", "address",
+    "renewed_ns", "pages", "address", "group",
 )  # fmt: skip
 _AT_A_TIME = 256  #: batches; what many more unpack to would leave the processor's cache
 _READ = frozenset([*_COLUMNS, "transaction_id", "detail"])

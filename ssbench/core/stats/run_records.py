@@ -35,9 +35,11 @@ _NO_SCENARIO = Scenario.of_header({})
 class StageUsers(Struct, frozen=True):
     """How many users a stage of the load had."""
 
-    asked: int
+    asked: int  #: when it began
     #: Seconds from the run phase's start, and how many users ran from then on; at least one.
     ran: tuple[tuple[float, int], ...]
+    missing: int = 0  #: at most, of those that were asked for at that time
+    most_asked: int = 0  #: at any time; more than ``asked`` on a ramp
 
     @property
     def least(self) -> int:
@@ -47,7 +49,7 @@ class StageUsers(Struct, frozen=True):
     @property
     def short(self) -> bool:
         """Whether fewer ran than were asked for, at least for some time."""
-        return self.least < self.asked
+        return self.missing > 0
 
 
 class _Load(Struct, frozen=True):
@@ -56,6 +58,7 @@ class _Load(Struct, frozen=True):
     stages: list[MarkRecord]  #: their beginnings
     users: list[StageUsers]  #: of each
     spans: list[Span]  #: the part of each that counts
+    lengths_ns: list[int]  #: of each; [] where the end is unknown
     end_ns: int | None  #: None: unknown
 
 
@@ -234,20 +237,22 @@ class RunRecords:
         return any(users.short for users in self.stage_users)
 
     def _stage_users(self, run_id: str) -> Iterator[StageUsers]:
-        asked, ran = 0, list[tuple[float, int]]()
+        asked, most, missing, ran = 0, 0, 0, list[tuple[float, int]]()
         for mark in self.marks.get(run_id, []):
             if mark.name == "stage":
                 if ran:
-                    yield StageUsers(asked, tuple(ran))
-                asked, ran = mark.users, []
+                    yield StageUsers(asked, tuple(ran), missing, most)
+                asked, most, missing, ran = mark.users, mark.users, 0, []
             elif mark.name != "users" or not ran:
                 continue
             at_s = mark.at_ns / SECOND_NS
             if ran and ran[-1][0] == at_s:
                 ran.pop()
             ran.append((at_s, mark.users))
+            wanted = asked if mark.asked is None else mark.asked
+            most, missing = max(most, wanted), max(missing, wanted - mark.users)
         if ran:
-            yield StageUsers(asked, tuple(ran))
+            yield StageUsers(asked, tuple(ran), missing, most)
 
     @property
     def warmup_s(self) -> float:
@@ -265,6 +270,11 @@ class RunRecords:
         """The part of each of these stages that counts."""
         return self._load().spans
 
+    @property
+    def stage_lengths_ns(self) -> list[int]:
+        """How long each stage lasted, without waits behind it; [] where the end is unknown."""
+        return self._load().lengths_ns
+
     def spans_s(self, run_id: str) -> list[tuple[float, float]]:
         """The parts of a run that count, in seconds from the run phase's start."""
         parts = self._load(run_id).spans
@@ -280,9 +290,15 @@ class RunRecords:
             marks, scenario = self.marks.get(run_id, []), self.scenario_of(run_id)
             stages = [mark for mark in marks if mark.name == "stage"]
             begins, end_ns = [mark.at_ns for mark in stages], load_end_ns(scenario, marks)
-            spans = spans_of(scenario, begins, end_ns, self.chosen) if begins else []
+            pauses = {mark.stage: mark.at_ns for mark in marks if mark.name == "pause"}
+            spans = spans_of(scenario, begins, end_ns, self.chosen, pauses) if begins else []
             users = list(self._stage_users(run_id))
-            self._loads[run_id] = _Load(stages, users, spans, end_ns)
+            ends = [] if end_ns is None else [*begins[1:], end_ns]
+            lengths = [
+                max(min(end, pauses.get(at, end)) - begin, 0)
+                for at, (begin, end) in enumerate(zip(begins, ends, strict=False))
+            ]
+            self._loads[run_id] = _Load(stages, users, spans, lengths, end_ns)
         return self._loads[run_id]
 
     @property

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ssbench.core.errors import MessageError, UsageError
-from ssbench.core.model import NONE_NS, SECOND_NS, ErrorKind, Phase
+from ssbench.core.model import NONE_NS, SECOND_NS, ErrorKind, Group, Phase
 from ssbench.core.operations import CRUD, Body, row_of
 from ssbench.core.records import (
     ClockRecord,
@@ -56,7 +56,9 @@ from ssbench.core.stats.windows import (
     Span,
     Windows,
     gaps_ns,
+    is_missed,
 )
+from ssbench.core.text import plural
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -131,6 +133,8 @@ class RunStats:
         self.lateness = Histogram()
         self.in_time = InTime()
         self.in_time_of: defaultdict[int, InTime] = defaultdict(InTime)
+        self.in_time_of_group: defaultdict[int, InTime] = defaultdict(InTime)
+        self.trends_of_group: defaultdict[int, ResponseTrend] = defaultdict(ResponseTrend)
         self.trends: defaultdict[int, ResponseTrend] = defaultdict(ResponseTrend)
 
     @classmethod
@@ -291,9 +295,36 @@ class RunStats:
                 found.setdefault(name, SourceTally()).merge(tally)
         return [Source(name, "", self._timed(tally)) for name, tally in found.items()]
 
-    def _timed(self, tally: SourceTally) -> SourceTally:
+    def groups(self) -> list[Source]:
+        """The groups of users with results, each with what was asked of it; none where all users
+        are alike."""
+        found = []
+        for (run_id, number), tally in sorted(self.breakdown.sums("group").items()):
+            scenario = self.run.scenario_of(run_id)
+            own = [
+                (at, each)
+                for at, stage in enumerate(scenario.load)
+                for index, each in enumerate(stage.groups, stage.first_group)
+                if index == number
+            ]
+            if not own:
+                continue
+            asked = {_asked(group): None for _at, group in own}
+            text = " or ".join(asked) if len(asked) < 4 else "as of its stages"
+            if number in self.in_time_of_group and self.group_missed(number):
+                text += ", RATE MISSED"
+            only = own[0][0] if len(own) == 1 and len(scenario.stages) > 1 else None
+            name = scenario.crowds[number].name or "others"
+            found.append(Source(name, text, self._timed(tally, only)))
+        return found
+
+    def group_missed(self, number: int) -> bool:
+        """Whether a group with a rate missed it, by its response times."""
+        return is_missed(self.in_time_of_group[number], self.trends_of_group[number])
+
+    def _timed(self, tally: SourceTally, stage: int | None = None) -> SourceTally:
         tally.has_bytes = self._knows_bytes(None)
-        self._set_times(tally)
+        self._set_times(tally, stage)
         return tally
 
     def _set_times(self, counts: Counts, stage: int | None = None) -> None:
@@ -618,10 +649,30 @@ class RunStats:
         self.in_time_of[group.stage].add(*times, stage_end_ns)
         begin_ns = self._windows.begin_ns(group.stage)
         self.trends[group.stage].add(dues_ns, ends_ns, begin_ns)
+        numbers = group.column("group")
+        numbers = numbers if is_due.all() else numbers[is_due]
+        known = len(self.run.scenario.crowds)
+        for number in np.unique(numbers).tolist() if known > 1 else ():
+            if 0 <= number < known:
+                rows = numbers == number
+                own = dues_ns[rows], starts_ns[rows], ends_ns[rows]
+                self.in_time_of_group[number].add(*own, stage_end_ns)
+                self.trends_of_group[number].add(own[0], own[2], begin_ns)
 
     def _count(self, counts: Counts, group: ResultGroup, origin_ns: int) -> None:
         timed = not group.failed or "starts of failures" not in self.run.unrecorded
         counts.add(group, origin_ns, timed=timed)
+
+
+def _asked(group: Group) -> str:
+    """``1 to 8 users``, ``8 users, 50/s``."""
+    text = plural(group.users, "user")
+    if group.users_to is not None:
+        text = f"{group.users} to {plural(group.users_to, 'user')}"
+    if group.rate:
+        to = "" if group.rate_to is None else f" to {group.rate_to:g}"
+        text += f", {group.rate:g}{to}/s"
+    return text
 
 
 def _wall_ns(seconds: float) -> int:

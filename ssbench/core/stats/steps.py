@@ -9,6 +9,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ssbench.core.records import RunHeader
 from ssbench.core.stats.headroom import Bottleneck, Headroom
@@ -95,6 +96,8 @@ class Step(Struct, frozen=True):
         open_loop = arrivals(stats)
         short = run.short_of_users
         fewest = min(run.stage_users, key=lambda users: users.least, default=None)
+        if fewest and not short:  # a ramp begins with fewer than it asks for at its end
+            fewest = replace(fewest, ran=((0.0, fewest.asked),))
         histograms = (total.last_byte.histogram, total.response.histogram)
         service, response = (
             dict.fromkeys(percentiles) if short else _quantiles(histogram, percentiles)

@@ -474,10 +474,10 @@ class SourceTally(Counts):
 
 
 class Source(NamedTuple):
-    """A worker, endpoint or address."""
+    """A worker, endpoint or address, or a group of users."""
 
     name: str
-    where: str  #: a worker's host; else ""
+    where: str  #: a worker's host, a group's users and rate; else ""
     tally: SourceTally
 
 
@@ -486,7 +486,8 @@ Shares = Callable[[ResultGroup], Iterable[tuple[int, Sequence[int]]]]
 
 
 class Breakdown:
-    """The results of one run, or of several, by worker and by endpoint, and errors by second.
+    """The results of one run, or of several, by worker, endpoint and group of users, and
+    errors by second.
     Results that do not count add their shares to the rates' windows alone.
 
     Nearly all runs have one endpoint: while there is one, its sums are those of all workers.
@@ -496,7 +497,7 @@ class Breakdown:
         self._budget = budget or Budget()
         #: By column of results: (run id, number of the worker or endpoint) -> its sums.
         self._sums: dict[str, dict[tuple[str, int], SourceTally]] = {
-            column: {} for column in ("worker", "url", "address")
+            column: {} for column in ("worker", "url", "address", "group")
         }
         self._only: dict[str, tuple[str, int]] = {}  # the only one so far, whose sums are not kept
         #: (ErrorKind, HTTP status, second of its end from the run's start) -> failures.

@@ -14,7 +14,7 @@ Times are nanoseconds from the run phase's start.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from operator import sub
 from typing import NamedTuple
@@ -34,6 +34,9 @@ from ssbench.core.stats.tally import SHARE, SHARE_BITS, Throughput
 
 NEVER_NS = (1 << 63) - 1
 
+#: Of the operations that fell due; fewer may be a long queue of a store that keeps up.
+_UNANSWERED_SHARE = 0.1
+_LONGER = 1.25  #: times the longest response within the load
 _STEPS_OF_EDGE = 10  #: that an edge takes, beside those of each row that crosses it
 _MOST_IN_FLIGHT = 1 << 16  #: operations at the last start; in a damaged file it may be all
 
@@ -120,17 +123,23 @@ def counts_until_ns(
 
 
 def spans_of(
-    scenario: Scenario, begins_ns: Sequence[int], end_ns: int | None, chosen: Selection = WHOLE
+    scenario: Scenario,
+    begins_ns: Sequence[int],
+    end_ns: int | None,
+    chosen: Selection = WHOLE,
+    pauses_ns: Mapping[int, int] = {},
 ) -> list[Span]:
     """The part of each stage that counts.
 
     :param begins_ns: of each stage, at least one.
     :param end_ns: when the load ended; None: unknown.
+    :param pauses_ns: when stages ended that a wait follows, by their index.
     """
     last_ns = counts_until_ns(scenario, end_ns, begins_ns[0], chosen)
     found = []
     for stage, (begin_ns, after_ns) in enumerate(pairwise([*begins_ns, last_ns])):
         low_ns = counts_from_ns(scenario, stage, begin_ns, begins_ns[0], chosen)
+        after_ns = min(after_ns, pauses_ns.get(stage, NEVER_NS))
         found.append(Span(low_ns, max(low_ns, min(after_ns, last_ns))))
     return found
 
@@ -182,6 +191,7 @@ class Windows:
         self._marked_ns = end_ns
         self._first_ns: int | None = None
         self._lows_ns: list[int] = []  # of the stages so far, after their warm-ups
+        self._paused_ns: int | None = None  # since when workers wait for the next stage
         self._counts = _Cuts()
         self._rates = _Cuts()
 
@@ -192,6 +202,9 @@ class Windows:
         """A stage begins, or the load ends."""
         if mark.name == "end":
             self._ends(mark.at_ns)
+        if mark.name == "pause" and self._rates.edges:
+            self._rates.cut(mark.at_ns, LEFT_OUT)
+            self._paused_ns = mark.at_ns
         if mark.name != "stage":
             return
         begin_ns, stage = mark.at_ns, len(self._lows_ns)
@@ -199,12 +212,15 @@ class Windows:
             self._first_ns = begin_ns
         low_ns = counts_from_ns(self._scenario, stage, begin_ns, self._first_ns, self._chosen)
         self._lows_ns.append(low_ns)
+        # While workers waited nothing began, although the error of a worker's clock may say so.
+        middle_ns = begin_ns if self._paused_ns is None else (self._paused_ns + begin_ns) // 2
+        self._paused_ns = None
         for cuts in (self._counts, self._rates):
             if low_ns > begin_ns:
-                cuts.cut(begin_ns, LEFT_OUT)
-            # Without a warm-up nothing precedes the first stage, although the error of a worker's
-            # clock may say so.
-            cuts.cut(low_ns if stage or low_ns > begin_ns else -NEVER_NS, stage)
+                cuts.cut(middle_ns, LEFT_OUT)
+                cuts.cut(low_ns, stage)
+            else:  # without a warm-up nothing precedes the first stage
+                cuts.cut(middle_ns if stage else -NEVER_NS, stage)
         planned_ns = planned_end_ns(self._scenario, self._first_ns)
         # Without a cool-down, operations that began after the mark of the end count as well.
         has_cooldown = self._marked_ns is not None and self._scenario.cooldown
@@ -454,3 +470,9 @@ class LastStart:
         moved = (moved_bytes - int(sizes.sum())) * SHARE + byte_shares
         seconds = (at_ns - first_ns) / SECOND_NS
         return Throughput(operations / SHARE, moved / SHARE, seconds if seconds > 0 else None)
+
+
+def is_missed(found: InTime, trend: ResponseTrend) -> bool:
+    """Whether an open loop, of a stage or a group, missed its rate, by its response times."""
+    many = found.due - found.completed > _UNANSWERED_SHARE * found.due
+    return trend.grows or (many and trend.last_s > _LONGER * found.longest_ns / SECOND_NS)

@@ -19,16 +19,31 @@ from random import Random
 from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ssbench.core.content import version_of_copy
-from ssbench.core.model import NONE_NS, Failure, Group, Job, Phase, SizeClass
+from ssbench.core.model import NONE_NS, Failure, Group, Job, Phase, SizeClass, Stage
 from ssbench.core.naming import ObjectNaming
 from ssbench.core.operations import OPERATIONS, Effect, Operation, Target, row_of
 from ssbench.core.retry import leaves_unknown
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import plural, printable
-from ssbench.core.workload.pacing import MODELS, DueTimes, StageSchedule, due_times
-from ssbench.core.workload.population import PICKS, Contest, ObjectPool, Population, lifetime_s
+from ssbench.core.workload.pacing import (
+    MODELS,
+    AnyDueTimes,
+    DueTimes,
+    GroupDueTimes,
+    StageSchedule,
+    due_times,
+)
+from ssbench.core.workload.population import (
+    PICKS,
+    Contest,
+    ObjectPool,
+    Population,
+    Shuffle,
+    lifetime_s,
+)
 from ssbench.core.workload.workload import NOT_FOUND, CleanupWorkload, Workload
 
 #: After this many skips ``take`` returns what it has, so that the master's loop is not held up.
@@ -57,6 +72,8 @@ def why_not_held(scenario: Scenario) -> str:
     it creates uses them up. (Where both are as frequent, the number of objects wanders, and few
     draws find none.)
     """
+    if any(stage.is_apart for stage in scenario.stages):
+        return ""  # each has a mix of its own
     initial = sum(size.initial_files for size in scenario.sizes)
     users, total = scenario.most_users, _operations_of(scenario)
     worst, found = 1.0, ""
@@ -104,7 +121,7 @@ def _operations_of(scenario: Scenario) -> float | None:
     if scenario.operation_count is not None:
         return scenario.operation_count
     if all(stage.rate for stage in scenario.load):
-        return round(sum(stage.seconds * (stage.rate or 0.0) for stage in scenario.load))
+        return round(sum(s.seconds * (s.rate_at(s.seconds / 2) or 0.0) for s in scenario.load))
     return None
 
 
@@ -135,32 +152,58 @@ def bench_jobs(
 
     :param verify: contents are verified: an operation that replaces an object excludes others.
     """
-    rates = [stage.rate for stage in scenario.load if stage.rate]
-    dues = None
-    if rates:
-        offsets, again = (
-            due_times(
-                scenario.load,
-                MODELS[scenario.arrivals],
-                Random(f"{seed}/arrivals"),  # nosec B311 # choices that can be repeated
-            )
-            for _ in range(2)
-        )
-        expected = StageSchedule(scenario.load).due_between
-        count = scenario.operation_count
-        dues = DueTimes(islice(offsets, count), max(rates), expected, islice(again, count))
     plan = BenchPlan(
         seed=seed,
         total=scenario.operation_count,
         verify=verify,
-        dues=dues,
-        groups=scenario.groups,
+        dues=_dues_of(scenario, seed),
+        stages=scenario.load,
+        groups=scenario.crowds,
         containers=scenario.container_count,
         naming=ObjectNaming(scenario.sizes, run_id, scenario.container_count, scenario.key_names),
         parameters=scenario.parameters,
         above=scenario.large_object.above if scenario.large_object else None,
     )
     return BenchWorkload(population, plan)
+
+
+def _dues_of(scenario: Scenario, seed: int) -> dict[int, AnyDueTimes]:
+    """The due times from each stage on that begins the load, or stands behind a barrier, up to the
+    next one."""
+    schedule = StageSchedule(scenario.load)
+    found: dict[int, AnyDueTimes] = {}
+    while True:
+        first, together = schedule.index, schedule.together
+        if together[0].rate:
+            groups = dict(enumerate(together[0].groups, together[0].first_group))
+            by_group = {
+                index: _dues_of_group(
+                    [
+                        replace(stage, rate=of.rate, rate_to=of.rate_to)
+                        for stage in together
+                        for of in (stage.groups[at : at + 1] or (stage,))
+                    ],
+                    f"{seed}/arrivals" + (f"/{index}" if index else ""),
+                    scenario,
+                )
+                for at, index in enumerate(groups or (0,))
+            }
+            found[first] = by_group[0] if not groups else GroupDueTimes(by_group)
+        behind = schedule.behind_barrier
+        if behind is None:
+            return found
+        schedule.begin(0, behind)
+
+
+def _dues_of_group(stages: Sequence[Stage], stream: str, scenario: Scenario) -> DueTimes:
+    offsets, again = (
+        due_times(stages, MODELS[scenario.arrivals], Random(stream))  # nosec B311 # repeatable
+        for _ in range(2)
+    )
+    count = scenario.operation_count
+    highest = max(max(stage.rate or 0.0, stage.rate_to or 0.0) for stage in stages)
+    expected = StageSchedule([replace(stage, groups=()) for stage in stages]).due_between
+    return DueTimes(islice(offsets, count), highest, expected, islice(again, count))
 
 
 class BenchWorkload(Workload):
@@ -176,10 +219,13 @@ class BenchWorkload(Workload):
         self.population = population
         self.total = plan.total
         self.groups = tuple(group.users for group in plan.groups)
-        self.dues = plan.dues
+        self._plan = plan
         self.skipped: Counter[int] = Counter()  #: draws that found no object, by operation
         self._now_s = 0.0
-        population.start(plan.verify, above=plan.above)
+        population.start(
+            plan.verify, above=plan.above, picks=[group.pick for group in plan.groups],
+            operations={each for group in plan.groups for each, _share in group.profile},
+        )  # fmt: skip
         self._pools = population.pools
         self._pickers = [pickers_of(population, plan, at) for at in range(len(plan.groups) or 1)]
         self._tables = [
@@ -212,8 +258,29 @@ class BenchWorkload(Workload):
             for number, row in OPERATIONS.items()
         }
 
+        self.begin_stage(0)
+
     def __repr__(self) -> str:
         return f"{super().__repr__()[:-1]}, {self.skipped.total()} skipped>"
+
+    def begin_stage(self, index: int) -> None:
+        """The stage at this index begins, the first or one behind a barrier."""
+        plan = self._plan
+        self.dues = plan.dues.get(index)
+        stage = plan.stages[index] if plan.stages else None
+        groups = range(len(self._pickers))
+        if stage and stage.groups:
+            groups = range(stage.first_group, stage.first_group + len(stage.groups))
+            own = dict(enumerate(stage.groups, stage.first_group))
+            self.groups = tuple(
+                own[at].users if at in own else 0 for at in range(len(self._pickers))
+            )
+        self._active = [picker for group in groups for picker in self._pickers[group]]
+        self._last = self.total  # what ``taken`` is when all jobs are drawn
+        if stage and (stage.operation_count or stage.epochs):
+            pools = {id(picker.pool): picker.pool for picker in self._active}.values()
+            present = sum(len(pool.members) for pool in pools)
+            self._last = self.taken + (stage.operation_count or present * (stage.epochs or 0))
 
     @property
     def left_behind(self) -> int:
@@ -230,13 +297,13 @@ class BenchWorkload(Workload):
     def finished(self) -> bool:
         if self.dues and self.dues.finished:
             return True
-        return self.taken == self.total or self.exhausted is not None
+        return self.taken == self._last or self.exhausted is not None
 
     @property
     def exhausted(self) -> str | None:
-        if self.taken == self.total:
+        if self.taken == self._last:
             return None
-        if any(picker.possible or picker.pool.closing for picker in self._every_picker):
+        if any(picker.possible or picker.pool.closing for picker in self._active):
             return None
         sentence = (
             f"after {self.taken} operations no object is left, "
@@ -250,8 +317,9 @@ class BenchWorkload(Workload):
 
     def take(self, first_number: int, limit: int, now_s: float, group: int = 0) -> list[Job]:
         self._now_s = now_s
-        if self.dues:
-            limit = self.dues.ready(limit, now_s)
+        dues = self.dues.of(group) if self.dues else None
+        if dues:
+            limit = dues.ready(limit, now_s)
         if not limit:
             return []
         self.population.expire(now_s)
@@ -262,12 +330,12 @@ class BenchWorkload(Workload):
                 self._take_ready(picker, jobs, first_number, limit)
                 waiting += picker.pool.held
         wanted = limit - len(jobs)
-        if self.total is not None:
-            wanted = min(wanted, self.total - self.taken - len(jobs) - waiting)
+        if self._last is not None:
+            wanted = min(wanted, self._last - self.taken - len(jobs) - waiting)
         if wanted > 0:
             self._draw(jobs, first_number + len(jobs), wanted, group)
         self.taken += len(jobs)
-        return self.dues.stamp(jobs) if self.dues else jobs
+        return dues.stamp(jobs) if dues else jobs
 
     def _take_ready(
         self, picker: TargetPicker, jobs: list[Job], first_number: int, limit: int
@@ -286,7 +354,7 @@ class BenchWorkload(Workload):
         """Append up to ``wanted`` jobs, fewer if no more can be drawn now."""
         rows, cumulative, choose = self._tables[group]
         pickers = self._pickers[group]
-        if len(self.groups) > 1 and not any(picker.possible for picker in pickers):
+        if len(self._pickers) > 1 and not any(picker.possible for picker in pickers):
             return  # until another group has made an object
         skips, busy_skips = SKIPS_AT_ONCE, BUSY_SKIPS_AT_ONCE
         now_s, end = self._now_s, number + wanted
@@ -448,8 +516,11 @@ class BenchPlan(Struct, frozen=True, kw_only=True):
     total: int | None = None  #: operations; None: the run ends by time
     verify: bool = False  #: see Population.start
     above: int | None = None  #: the same
-    dues: DueTimes | None = None  #: of an open loop
-    groups: Sequence[Group] = ()  #: of users, with profiles of their own; (): one group
+    #: Of an open loop, by the stage with which they begin.
+    dues: Mapping[int, AnyDueTimes] = {}
+    stages: Sequence[Stage] = ()  #: with their groups filled in; (): there is one
+    #: Of users, with profiles of their own, of all stages; (): one group.
+    groups: Sequence[Group] = ()
     containers: int = 1  #: how many there are
     naming: ObjectNaming | None = None  #: of the run's objects; needed where COPY is verified
     parameters: Mapping[str, int | str] = {}  #: of the operations
@@ -474,10 +545,15 @@ def pickers_of(population: Population, plan: BenchPlan, group: int) -> list[Targ
         plan.stream(name, group) for name in ("sizes", "targets", "arguments")
     )
     streams = Streams(sizes.random, targets.random, arguments)
+    weights: dict[int, float] = dict(plan.groups[group].sizes) if plan.groups else {}
+    if not weights:
+        weights = {at: pool.size_class.initial_files for at, pool in enumerate(population.pools)}
+        if not any(weights.values()):
+            weights = dict.fromkeys(weights, 1.0)
     return [
-        TargetPicker(index, pool, streams, plan, group)
+        TargetPicker(index, pool, streams, plan, group, weights[index])
         for index, pool in enumerate(population.pools)
-        if pool.size_class.initial_files
+        if weights.get(index)
     ]
 
 
@@ -487,23 +563,32 @@ class TargetPicker:
     :param index: of the size class.
     :param pool: its objects; started.
     :param streams: shared by the group's pickers.
+    :param weight: of the class among them.
     """
 
     def __init__(
-        self, index: int, pool: ObjectPool, streams: Streams, plan: BenchPlan, group: int = 0
+        self,
+        index: int,
+        pool: ObjectPool,
+        streams: Streams,
+        plan: BenchPlan,
+        group: int = 0,
+        weight: float = 1.0,
     ) -> None:
         size_class = pool.size_class
+        own = plan.groups[group] if plan.groups else None
         self.index = index
         self.pool = pool
         self.group = group
-        self.profile = plan.groups[group].profile if plan.groups else size_class.profile
+        self.weight = weight
+        self.profile = (own and own.profile) or size_class.profile
         rows = [row_of(operation) for operation, _share in self.profile]
         self._targets, self._arguments = streams.targets, streams.arguments
         self._containers = plan.containers
         self._naming = plan.naming if plan.verify else None
         self._parameters = plan.parameters
         self._exclusive = pool.exclusive
-        pick = size_class.pick
+        pick = (own and own.pick) or size_class.pick
         self._choose = PICKS[pick.kind](pool, pick, streams.targets)
         self._is_plain = pick.kind == "uniform" and not pool.exclusive
         self._size_min = size_class.size_min
@@ -734,6 +819,8 @@ class TargetPicker:
             in_flight = busy.get(target, 0)
             if in_flight == 0 or (shared and in_flight > 0):
                 return target
+            if isinstance(self._choose, Shuffle):
+                self._choose.put_back()
         return None
 
 
@@ -749,13 +836,9 @@ def _size_draw(size_class: SizeClass, chance: Callable[[], float]) -> Callable[[
 def draw_table(pickers: Sequence[TargetPicker]) -> tuple[list[tuple[int, Draw]], list[float]]:
     """Rows of (operation, its draw) and their cumulative probabilities, the last one 1.
 
-    The class is drawn by its share of the initial objects, the operation by its profile.
+    The class is drawn by its weight, the operation by its profile.
     """
     rows = [row for each in pickers for row in each.by_operation.items()]
-    weights = [
-        share * each.pool.size_class.initial_files
-        for each in pickers
-        for _operation, share in each.profile
-    ]
+    weights = [share * each.weight for each in pickers for _operation, share in each.profile]
     cumulative = list(accumulate(weights))
     return rows, [value / cumulative[-1] for value in cumulative]

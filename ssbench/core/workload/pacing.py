@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count, islice
 from random import Random
 
@@ -60,11 +60,34 @@ def due_times(stages: Sequence[Stage], arrivals: Arrivals, rng: Random) -> Itera
         seconds = sum(each.seconds for each in stages[:number])
         # As StageSchedule rounds it: no operation is due at the end itself.
         end_ns = seconds if math.isinf(seconds) else round(seconds * SECOND_NS)
-        for offset_ns in arrivals(stage.rate, rng):
+        if stage.rate_to is None:
+            offsets = arrivals(stage.rate, rng)
+        else:  # the arrivals of one operation a second, at the times at which as many are due
+            offsets = (ramp_time_ns(stage, at / SECOND_NS) for at in arrivals(1.0, rng))
+        for offset_ns in offsets:
             if start_ns + offset_ns >= end_ns:
                 break
             yield start_ns + offset_ns
         start_ns = int(end_ns)
+
+
+def ramp_time_ns(stage: Stage, count: float) -> int:
+    """When so many operations of a ramp are due, from its begin; its length if never."""
+    rate, rate_to = stage.rate or 0.0, stage.rate_to or 0.0
+    if count >= ramp_count(stage, stage.seconds):
+        return round(stage.seconds * SECOND_NS)
+    # rate * t + slope / 2 * t ** 2 = count, solved without a difference of large numbers
+    slope = (rate_to - rate) / stage.seconds
+    root = math.sqrt(max(rate * rate + 2 * slope * count, 0.0))
+    return round(2 * count / (rate + root) * SECOND_NS)
+
+
+def ramp_count(stage: Stage, at_s: float) -> float:
+    """How many operations of a stage are due so long after its begin."""
+    rate = stage.rate or 0.0
+    if stage.rate_to is None or not at_s:
+        return rate * at_s
+    return rate * at_s + (stage.rate_to - rate) / stage.seconds * at_s * at_s / 2
 
 
 class DueTimes:
@@ -100,6 +123,10 @@ class DueTimes:
 
     def __repr__(self) -> str:
         return f"<DueTimes {len(self._next)} known{', ended' if self._ended else ''}>"
+
+    def of(self, group: int) -> DueTimes:
+        """Those of a group of users: here all groups share them."""
+        return self
 
     def begin(self, now_s: float, offset_ns: int) -> None:
         """The load begins now, ``offset_ns`` after the phase's start."""
@@ -169,6 +196,47 @@ class DueTimes:
         return sum(due_ns < horizon_ns for due_ns in islice(self._next, limit))
 
 
+class GroupDueTimes:
+    """The due times of groups of users, each of which has its own."""
+
+    def __init__(self, by_group: Mapping[int, DueTimes]) -> None:
+        self._by_group = by_group
+
+    def __repr__(self) -> str:
+        return f"<GroupDueTimes {self._by_group}>"
+
+    def of(self, group: int) -> DueTimes:
+        """Those of a group that has some now."""
+        return self._by_group[group]
+
+    def begin(self, now_s: float, offset_ns: int) -> None:
+        for dues in self._by_group.values():
+            dues.begin(now_s, offset_ns)
+
+    @property
+    def finished(self) -> bool:
+        return all(dues.finished for dues in self._by_group.values())
+
+    def returned(self, jobs: Iterable[Job]) -> None:
+        for job in jobs:
+            if job.group in self._by_group:
+                self._by_group[job.group].returned([job])
+
+    def never_started(self, now_s: float) -> int:
+        return sum(dues.never_started(now_s) for dues in self._by_group.values())
+
+    def waiting_since(self, now_s: float) -> float | None:
+        since = [dues.waiting_since(now_s) for dues in self._by_group.values()]
+        return min((each for each in since if each is not None), default=None)
+
+    def last_s(self, before_s: float) -> float | None:
+        """None: known only of a number of operations, which groups with rates do not end."""
+        return None
+
+
+AnyDueTimes = DueTimes | GroupDueTimes
+
+
 class Backlog:
     """How many operations of an open loop are due and not complete, as time passes.
 
@@ -194,63 +262,103 @@ class Backlog:
 
 
 class StageSchedule:
-    """Steps through stages without gaps. Times are ns of the master's monotonic clock.
+    """Steps through stages, without gaps but at barriers. Times are ns of the master's monotonic
+    clock.
 
-    :param stages: at least one; the last may be infinitely long.
+    :param stages: at least one; the last, and each before a barrier, may be infinitely long.
     """
 
     def __init__(self, stages: Sequence[Stage]) -> None:
         self._stages = tuple(stages)
         self._begin_ns = 0
+        self._first = 0  # stage since the last barrier
         self.index = 0  #: of the current stage
-        self.ended_ns = 0  #: when the load ended, once it has
+        self.ended_ns = 0  #: when the load ended, once it has, or that before a barrier
 
     def __repr__(self) -> str:
         return f"<StageSchedule stage {self.index + 1} of {len(self._stages)}>"
 
-    def begin(self, now_ns: int) -> None:
-        """The first stage begins."""
+    def begin(self, now_ns: int, index: int = 0) -> None:
+        """The first stage, or the one behind a barrier, begins."""
         self._begin_ns = now_ns
-        self.index = 0
+        self._first = self.index = index
 
     @property
     def stage(self) -> Stage:
         return self._stages[self.index]
 
     @property
+    def _behind(self) -> int:
+        """The index of the next stage with a barrier; else of none."""
+        stages = self._stages
+        return next((i for i in range(self._first + 1, len(stages)) if stages[i].barrier),
+                    len(stages))  # fmt: skip
+
+    @property
+    def together(self) -> Sequence[Stage]:
+        """The stages between two barriers that the current one is among."""
+        return self._stages[self._first : self._behind]
+
+    @property
+    def behind_barrier(self) -> int | None:
+        """The stage behind the next barrier; None: there is no barrier any more."""
+        behind = self._behind
+        return None if behind == len(self._stages) else behind
+
+    @property
     def began_ns(self) -> int:
         """When the current stage began: exactly the time that its due times count from."""
-        seconds = sum(stage.seconds for stage in self._stages[: self.index])
+        seconds = sum(stage.seconds for stage in self._stages[self._first : self.index])
         return self._begin_ns + round(seconds * SECOND_NS)
 
     @property
     def end_ns(self) -> int | None:
-        """When the last stage ends; None if it has no end."""
-        return self._end_of(len(self._stages) - 1)
+        """When the last stage before a barrier, or of all, ends; None if it has no end."""
+        return self._end_of(self._behind - 1)
 
     @property
     def next_ns(self) -> int | None:
         """When the current stage ends; None if it has no end."""
         return self._end_of(self.index)
 
+    def users_at(self, now_ns: int) -> int | None:
+        """How many users the current stage is to have now; None: as many as before."""
+        stage = self.stage
+        return stage.users_at((now_ns - self.began_ns) / SECOND_NS) if stage.users else None
+
+    def groups_at(self, now_ns: int, count: int) -> tuple[int, ...]:
+        """The same by group, of so many groups; () if the stage has none."""
+        stage, share = self.stage, (now_ns - self.began_ns) / SECOND_NS / self.stage.seconds
+        if not stage.groups:
+            return ()
+        own = [group.users_at(share) for group in stage.groups]
+        after = count - stage.first_group - len(own)
+        return (0,) * stage.first_group + tuple(own) + (0,) * after
+
     def due_between(self, from_ns: int, until_ns: int) -> float:
-        """Expected number of operations due in an interval; 0 without a rate."""
+        """Expected number of operations due in an interval since the last barrier; 0 without a
+        rate."""
         found, begin_ns = 0.0, float(self._begin_ns)
-        for stage in self._stages:
+        for stage in self.together:
             end_ns = begin_ns + stage.seconds * SECOND_NS
-            seconds = (min(until_ns, end_ns) - max(from_ns, begin_ns)) / SECOND_NS
-            found += max(seconds, 0.0) * (stage.rate or 0.0)
+            for of in stage.groups or (stage,):
+                line = Stage(stage.seconds, rate=of.rate, rate_to=of.rate_to)
+                low, high = max(from_ns, begin_ns), min(until_ns, end_ns)
+                if low < high:
+                    found += ramp_count(line, (high - begin_ns) / SECOND_NS)
+                    found -= ramp_count(line, (low - begin_ns) / SECOND_NS)
             begin_ns = end_ns
         return found
 
     def advance(self, now_ns: int) -> bool:
-        """Whether the current stage is over at this time and has a next one, which it goes to."""
+        """Whether the current stage is over at this time and has a next one before a barrier, which
+        it goes to."""
         end_ns = self.next_ns
-        if end_ns is None or now_ns < end_ns or self.index + 1 == len(self._stages):
+        if end_ns is None or now_ns < end_ns or self.index + 1 == self._behind:
             return False
         self.index += 1
         return True
 
     def _end_of(self, index: int) -> int | None:
-        seconds = sum(stage.seconds for stage in self._stages[: index + 1])
+        seconds = sum(stage.seconds for stage in self._stages[self._first : index + 1])
         return None if math.isinf(seconds) else self._begin_ns + round(seconds * SECOND_NS)

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, MutableSequence, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, MutableSequence, Sequence
 from enum import Enum
 from heapq import heappop, heappush, merge
 from itertools import repeat
@@ -67,16 +67,26 @@ class Population:
         lifetime = lifetime_s(delete_after_s) if delete_after_s else None
         self.pools = [ObjectPool(size, lifetime) for size in sizes]
 
-    def start(self, verify: bool = False, *, above: int | None = None) -> None:
+    def start(
+        self,
+        verify: bool = False,
+        *,
+        above: int | None = None,
+        operations: Collection[int] = (),
+        picks: Sequence[Pick | None] = (),
+    ) -> None:
         """Prepare draws: 0.4 s for 10 million objects, 10 s if they were not populated.
 
         :param verify: contents are verified, so what replaces one excludes all else on the object.
         :param above: bytes; the same for classes with objects above this size, whose parts an
             update replaces one by one.
+        :param operations: that groups of users have, beside those of the classes.
+        :param picks: of these groups.
         """
         for pool in self.pools:
             in_parts = above is not None and pool.size_class.size_max > above
-            pool.start(verify or in_parts)
+            kinds = {pick.kind for pick in (pool.size_class.pick, *picks) if pick}
+            pool.start(verify or in_parts, operations, by_age="newest_first" in kinds)
 
     def expire(self, now_s: float) -> None:
         """Remove objects from the population that will expire soon."""
@@ -139,13 +149,16 @@ class ObjectPool:
             self.sizes.append(initial_size(self.size_class, len(self.sizes)) - size_min)
         return size_min + self.sizes[number]
 
-    def start(self, verify: bool) -> None:
-        """Prepare the arrays that the class's profile needs.
+    def start(
+        self, verify: bool, operations: Collection[int] = (), *, by_age: bool = False
+    ) -> None:
+        """Prepare the arrays that the class's operations, and these, need.
 
         An operation that depends on an object's version or size may not be in flight while another
         one replaces the content.
         """
-        rows = [row_of(operation) for operation, _share in self.size_class.profile]
+        own = (operation for operation, _share in self.size_class.profile)
+        rows = [row_of(operation) for operation in {*own, *operations}]
         effects = {row.effect for row in rows}
         copies = any(row.target is Target.PAIR for row in rows)
         removes = Effect.REMOVES in effects
@@ -160,7 +173,7 @@ class ObjectPool:
             self._as_arrays(positions=removes)
         if removes or self.exclusive:
             self.busy = {}
-        if self.size_class.pick.kind == "newest_first":
+        if by_age:
             positions = self._positions if len(self.members) < self._next else ()
             absent = (number for number, at in enumerate(positions or ()) if at == NOWHERE)
             self.ages = AgeIndex(self._next, absent)
@@ -242,6 +255,10 @@ class ObjectPool:
         members.append(number)
         if self.ages is not None:
             self.ages.change(number, 1)
+
+    def has(self, number: int) -> bool:
+        """Whether an object may be drawn."""
+        return self._positions is None or self._positions[number] != NOWHERE
 
     def set_absent(self, number: int) -> None:
         """An object is not in the store: cleanup need not remove it. Ignored for initial ones."""
@@ -495,6 +512,37 @@ def _in_turn(pool: ObjectPool, pick: Pick, chance: Callable[[], float]) -> Choos
     return choose
 
 
+class Shuffle:
+    """Each object once per epoch, in an order that is drawn anew for each (Fisher and Yates).
+
+    Objects that join have their turn from the next epoch on; those that left have none. The order
+    takes 4 bytes an object.
+    """
+
+    def __init__(self, pool: ObjectPool, pick: Pick, chance: Callable[[], float]) -> None:
+        self._pool, self._chance = pool, chance
+        self._order = array("I")
+        self._next = 0
+
+    def __call__(self) -> int:
+        order = self._order
+        while True:
+            if self._next >= len(order):
+                order = self._order = array("I", self._pool.members)
+                self._next = 0
+            at = self._next
+            other = at + int(self._chance() * (len(order) - at))
+            number = order[other]
+            order[other], order[at] = order[at], number
+            self._next = at + 1
+            if self._pool.has(number):
+                return number
+
+    def put_back(self) -> None:
+        """The newest object is busy: its turn comes later in this epoch."""
+        self._next -= 1
+
+
 def _zipf(pool: ObjectPool, pick: Pick, chance: Callable[[], float]) -> Choose:
     rank = zipf(pick.exponent, chance)
 
@@ -520,6 +568,7 @@ def _newest_first(pool: ObjectPool, pick: Pick, chance: Callable[[], float]) -> 
 PICKS: dict[str, Callable[[ObjectPool, Pick, Callable[[], float]], Choose]] = {
     "uniform": _uniform,
     "round_robin": _in_turn,
+    "shuffle": Shuffle,
     "zipf": _zipf,
     "newest_first": _newest_first,
 }

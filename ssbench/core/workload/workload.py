@@ -20,7 +20,7 @@ from ssbench.core.content import initial_size
 from ssbench.core.model import NONE_NS, UNKNOWN_SIZE, Failure, Group, Job, Phase, SizeClass
 from ssbench.core.operations import Effect, of_phase, row_of
 from ssbench.core.scenario.scenario import Scenario
-from ssbench.core.workload.pacing import DueTimes
+from ssbench.core.workload.pacing import AnyDueTimes
 from ssbench.core.workload.population import ObjectPool, Population
 
 NOT_FOUND = 404
@@ -33,7 +33,7 @@ class Workload(ABC):
     phase: Phase
     #: Users of each group; a job is for the users of its group only. (): there is one group.
     groups: tuple[int, ...] = ()
-    dues: DueTimes | None = None  #: of an open loop
+    dues: AnyDueTimes | None = None  #: of an open loop
     total: int | None = None  #: number of jobs; None if the phase ends by time
     taken = 0  #: jobs given so far
     skipped: Mapping[int, int] = MappingProxyType({})  #: draws that found no object, by operation
@@ -68,6 +68,9 @@ class Workload(ABC):
     def exhausted(self) -> str | None:
         """Why no more jobs are possible before the total is reached, as a sentence; else None."""
         return None
+
+    def begin_stage(self, index: int) -> None:  # noqa: B027 # most have one stage
+        """The stage of the load at this index begins, the first or one behind a barrier."""
 
     @abstractmethod
     def take(self, first_number: int, limit: int, now_s: float, group: int = 0) -> list[Job]:

@@ -43,7 +43,7 @@ def paced_reads(
     population = Population([size_class((0, 1, 0, 0))])
     dues = DueTimes(islice(offsets, total), rate)
     dues.begin(*at)
-    return BenchWorkload(population, BenchPlan(seed=1, total=total, dues=dues)), dues
+    return BenchWorkload(population, BenchPlan(seed=1, total=total, dues={0: dues})), dues
 
 
 def test_evenly_spaced_arrivals_do_not_drift_in_a_week() -> None:

@@ -15,7 +15,7 @@ from ssbench.core.model import Job, SizeClass
 from ssbench.core.operations import CREATE, DELETE, READ, UPDATE
 from ssbench.core.scenario.values import profile
 from ssbench.core.workload.bench import BenchPlan, BenchWorkload
-from ssbench.core.workload.population import AgeIndex, Population
+from ssbench.core.workload.population import AgeIndex, Population, Shuffle
 from tests.core.workload.scenes import all_jobs
 
 N = 20_000
@@ -116,3 +116,32 @@ def test_ages_are_those_of_a_sorted_list(
             ages.change(number, -1)
         newest = [ages.newest(rank) for rank in range(len(present))]
         assert newest == sorted(present, reverse=True)
+
+
+def test_shuffle_picks_each_object_once_per_epoch_in_another_order() -> None:
+    found = picked(Pick("shuffle"), READ, count=30)
+    epochs = [tuple(found[at : at + 10]) for at in (0, 10, 20)]
+    assert [sorted(epoch) for epoch in epochs] == [list(range(10))] * 3
+    assert len(set(epochs)) == 3
+    assert found == picked(Pick("shuffle"), READ, count=30)
+
+
+def test_shuffle_leaves_out_what_left_and_takes_what_came_in_the_next_epoch() -> None:
+    here = workload(Pick("shuffle"), READ, DELETE)
+    pool = here.population.pools[0]
+    shuffle = Shuffle(pool, Pick("shuffle"), random.Random(1).random)
+    before = [shuffle() for _ in range(4)]
+    gone = next(number for number in range(10) if number not in before)
+    pool.close(gone)
+    new = pool.reserve(1)
+    pool.join(new)
+    assert sorted(before + [shuffle() for _ in range(5)]) == sorted({*range(10)} - {gone})
+    assert sorted(shuffle() for _ in range(10)) == sorted({*range(10), new} - {gone})
+
+
+def test_an_object_in_use_has_its_turn_later_in_the_epoch() -> None:
+    here = workload(Pick("shuffle"), READ, UPDATE, initial=40, verify=True)
+    first = here.take(1, 30, 0.0)
+    here.succeeded(first[10:], 0.0)
+    rest = here.take(31, 10, 0.0)
+    assert sorted(job.object for job in (*first, *rest)) == list(range(40))
