@@ -184,7 +184,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "kill-workers": Command(
         KILL_WORKERS,
-        "commands.hosts:kill_workers",
+        "commands.hosts.command:kill_workers",
         "tell all workers to exit",
         "Tells all workers that connect to this host to exit, wherever they run; lists them, and "
         "returns when they are gone.",
@@ -306,8 +306,8 @@ COMMANDS: Mapping[str, Command] = {
         examples=("access.log.gz --speed 2 --html replay.html",),
     ),
     "check-network": Command(
-        "commands.hosts:CHECK_NETWORK",
-        "commands.hosts:check_network",
+        "commands.hosts.settings:CHECK_NETWORK",
+        "commands.hosts.command:check_network",
         "measure throughput and round trip between hosts",
         "Measures TCP connections, one after the other and in both directions: from this host and "
         "from one worker of each host to each HOST, and from these workers to this host. "
@@ -325,7 +325,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "make-key": Command(
         MAKE_KEY,
-        "commands.hosts:make_key",
+        "commands.hosts.command:make_key",
         "write a key file for --zmq-key-file",
         "Writes a new key file. Master and workers with the same key file encrypt their traffic "
         "and reject all other peers.",

@@ -14,7 +14,7 @@ from functools import partial
 from itertools import count, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
@@ -38,13 +38,15 @@ from ssbench.host.files import open_file
 from ssbench.live.terminal import make_progress
 from ssbench.runner import execute, open_session
 from ssbench.runner.config import FREE_PORTS, RunConfig, RunPlan, ScenarioText
-from ssbench.runner.session import Session
-from ssbench.runner.single_run import RunResult
 from ssbench.runner.stop import Stop
 from ssbench.storage.directory import FileContents
 from ssbench.storage.file.login import OPTIONS as FILE_OPTIONS
 from ssbench.storage.filetree import MARKER
 from ssbench.storage.options import StoreOptions
+
+if TYPE_CHECKING:
+    from ssbench.runner.session import Session
+    from ssbench.runner.single_run import RunResult
 
 
 def files_sweep(text: str) -> tuple[str, list[int]]:
@@ -380,7 +382,7 @@ class _Measurement:
                 if self.writes and not config.target:
                     self._delete(session, container=True)
 
-    def _step(self, session: Session, users: int, files: int) -> FilesStep:
+    def _step(self, session: "Session", users: int, files: int) -> FilesStep:
         config = self.config
         seconds, passes, failed, example = 0.0, 0, 0, ""
         end_s = time.monotonic() + config.seconds
@@ -434,7 +436,7 @@ class _Measurement:
         work = NumberedWorkload(operation, self._size_class(files), files, sizes=self.sizes)
         return RunPlan(names, self.writes, work, contents)
 
-    def _delete(self, session: Session, *, container: bool = False) -> None:
+    def _delete(self, session: "Session", *, container: bool = False) -> None:
         """Delete the files that an earlier pass wrote; only from a folder with our mark."""
         if not self.target.exists():
             return
@@ -451,7 +453,7 @@ class _Measurement:
                 storage.delete_container(self.target.name)
 
 
-def _seconds(result: RunResult) -> float:
+def _seconds(result: "RunResult") -> float:
     return result.stats.total().seconds or 0.0
 
 

@@ -50,7 +50,7 @@ from typing import Annotated, Any, NamedTuple, get_args, get_type_hints
 from msgspec import Meta, Raw
 from msgspec.msgpack import Decoder, Encoder
 
-from ssbench.core import boundary
+from ssbench.core import unpacking
 from ssbench.core.boundary import typed
 from ssbench.core.columns import JOB_SCHEMAS, RESULT_SCHEMAS, Schemas
 from ssbench.core.cpu_profile import MAX_STACKS
@@ -336,13 +336,13 @@ def pack(value: Any) -> bytes:
 
 
 def unpack(data: bytes) -> Any:
-    """Plain data from msgpack: see core.boundary.
+    """Plain data from msgpack: see core.unpacking.
 
     :raises MessageError: if it is none, or would unfold into much more than a message holds.
     """
     try:
-        return boundary.unpack(data, _MAX_LENGTH, _MAX_ITEMS)
-    except boundary.FAULTS as error:
+        return unpacking.unpack(data, _MAX_LENGTH, _MAX_ITEMS)
+    except unpacking.FAULTS as error:
         raise MessageError(f"not msgpack: {type(error).__name__}") from error
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import msgpack
 from msgspec import Meta, Struct
 
-from ssbench.core import boundary
+from ssbench.core import unpacking
 from ssbench.core.columns import (
     RESULT_COLUMNS,
     default_column,
@@ -127,8 +127,8 @@ class ResultBatch(Struct, dict=True):
     def columns(self) -> Mapping[str, Any]:
         """The packed columns, which are not checked."""
         try:
-            found = boundary.unpack(self.packed, MAX_ITEMS, MAX_TOTAL_ITEMS)
-        except boundary.FAULTS as error:
+            found = unpacking.unpack(self.packed, MAX_ITEMS, MAX_TOTAL_ITEMS)
+        except unpacking.FAULTS as error:
             raise MessageError("malformed results") from error
         if type(found) is not list or len(found) != 1 + len(self.names):
             raise MessageError("a batch of the wrong form")

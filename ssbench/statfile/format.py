@@ -31,7 +31,7 @@ from typing import Any, BinaryIO, NamedTuple, TypeVar
 import msgpack
 import msgspec
 
-from ssbench.core import boundary
+from ssbench.core import unpacking
 from ssbench.core.boundary import typed
 from ssbench.core.columns import RESULT_SCHEMAS, Schema, packed_count, read_schema
 from ssbench.core.errors import MessageError, StatFileError
@@ -460,8 +460,8 @@ def objects(pieces: Iterable[bytes], on_damage: OnDamage, *, raw: bool = False) 
     Calls ``on_damage`` and ends if the bytes are not msgpack or exceed a bound.
     """
     # Results are bytes here; in those of 0.3.9 they are maps.
-    budget = boundary.Budget(MAX_TOTAL_ITEMS if raw else MAX_RECORD_ITEMS)
-    unpacker = boundary.stream_unpacker(MAX_OBJECT, MAX_ITEMS, _MAX_ENTRIES, budget, raw=raw)
+    budget = unpacking.Budget(MAX_TOTAL_ITEMS if raw else MAX_RECORD_ITEMS)
+    unpacker = unpacking.stream_unpacker(MAX_OBJECT, MAX_ITEMS, _MAX_ENTRIES, budget, raw=raw)
     try:
         for piece in pieces:
             for start in range(0, len(piece), MAX_OBJECT):
@@ -469,7 +469,7 @@ def objects(pieces: Iterable[bytes], on_damage: OnDamage, *, raw: bool = False) 
                 for item in unpacker:
                     budget.renew()
                     yield item
-    except boundary.FAULTS as error:
+    except unpacking.FAULTS as error:
         on_damage(f"it holds bytes that are no record ({type(error).__name__})")
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from ssbench.commands import hosts as network_commands
-from ssbench.commands.hosts import Link
+from ssbench.commands.hosts import command as network_commands
+from ssbench.commands.hosts.command import Link
 from ssbench.core.messages import NetworkInterval, NetworkResult
 from tests.cli.shell import Said, Shell
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ssbench.core import boundary
+from ssbench.core import unpacking
 from ssbench.core.columns import (
     HEX_SHAPES,
     ID_BYTES,
@@ -605,7 +605,7 @@ def _unpacked(names: tuple[str, ...], batches: Sequence[ResultBatch]) -> list[tu
     decode = _decoder(names).decode
     try:
         return [decode(batch.packed) for batch in batches]
-    except boundary.FAULTS as error:
+    except unpacking.FAULTS as error:
         raise MessageError("malformed results") from error
 
 

@@ -1,0 +1,1 @@
+"""``bench``, and nectar's command line: numbered objects."""
