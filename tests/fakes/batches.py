@@ -24,6 +24,8 @@ def unpack_results(packed: Any) -> list[Sequence[Any]]:
         data = msgpack.packb(packed)
     except OverflowError as error:
         raise MessageError("a number of more than 64 bits") from error
+    if len(packed) not in [1 + len(schema) for schema in RESULT_SCHEMAS]:
+        raise MessageError("a batch of no schema")
     layout = ResultLayout(RESULT_SCHEMAS[schema_number(packed)])
     whole = layout.decode(data)
     batch = ResultBatch(Phase.RUN, 0, whole[0], Result._fields[: len(whole) - 1], data)
