@@ -1,1 +1,1 @@
-"""The canned scenarios: package data of ssbench, found by ``ssbench.cli.canned``."""
+"""The canned scenarios: package data of ssbench, found by ``ssbench.runner.config``."""

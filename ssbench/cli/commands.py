@@ -224,16 +224,16 @@ COMMANDS: Mapping[str, Command] = {
         examples=("bench-put -count=1000 mycontainer",),
     ),
     "bench files": Command(
-        "commands.files:BENCH_FILES",
-        "commands.files:bench_files",
+        "commands.files.settings:BENCH_FILES",
+        "commands.files.command:bench_files",
         "measure how fast files are read, written or copied",
         "Reads, writes or copies the files of a folder that gen-files made, by one user and by "
         "many, and prints a table: the time for all files, and MiB per second.",
         examples=("read DIR --sweep users=1,20",),
     ),
     "gen-files": Command(
-        "commands.files:GEN_FILES",
-        "commands.files:gen_files",
+        "commands.files.settings:GEN_FILES",
+        "commands.files.command:gen_files",
         "make a folder of files, for bench files",
         "Makes a folder of files of about the same size, file_0.txt and so on, with random "
         "content.",
@@ -242,8 +242,8 @@ COMMANDS: Mapping[str, Command] = {
         examples=("DIR 10000 5G",),
     ),
     "diff-dirs": Command(
-        "commands.files:DIFF_DIRS",
-        "commands.files:diff_dirs",
+        "commands.files.settings:DIFF_DIRS",
+        "commands.files.command:diff_dirs",
         "compare the files of two folders, byte by byte",
         "Compares two trees of files byte by byte. Prints the first difference, and exits with "
         "status 1, if there is one.",

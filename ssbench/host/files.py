@@ -10,7 +10,6 @@ import errno
 import fcntl
 import os
 import stat
-import tempfile
 from io import BufferedReader
 from pathlib import Path
 
@@ -161,15 +160,19 @@ def new_file(prefix: str, suffix: str) -> tuple[int, str]:
 
     :raises StatFileError: the folder or the file can't be made.
     """
+    from tempfile import mkstemp  # loads random, which no help needs
+
     folder = _folder()
     try:
-        return tempfile.mkstemp(prefix=prefix, suffix=suffix, dir=folder)
+        return mkstemp(prefix=prefix, suffix=suffix, dir=folder)
     except OSError as error:
         raise StatFileError(f"{folder}: can't be written: {error.strerror}") from error
 
 
 def _folder() -> Path:
-    return private_folder(Path(tempfile.gettempdir()), "set TMPDIR to a folder of your own")
+    from tempfile import gettempdir  # as above
+
+    return private_folder(Path(gettempdir()), "set TMPDIR to a folder of your own")
 
 
 def _take(path: str) -> int | None:

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from ssbench.commands import files as files_commands
-from ssbench.commands.files import FilesConfig, FilesStep
+from ssbench.commands.files import command as files_commands
+from ssbench.commands.files.command import FilesStep
+from ssbench.commands.files.settings import FilesConfig
 from ssbench.core.live import Observer
 from ssbench.live.watch import Watch
 from tests.cli.shell import Shell

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from ssbench.commands.files import FilesConfig, first_difference, generate, measure
+from ssbench.commands.files.command import first_difference, generate, measure
+from ssbench.commands.files.settings import FilesConfig
 from ssbench.core.errors import SsbenchError, UsageError
 from ssbench.master.master import Master
 from ssbench.runner.stop import Stop
@@ -181,7 +182,7 @@ def test_a_stop_ends_the_deletion_between_passes(
         return delete(storage, container, names)
 
     monkeypatch.setattr(FileAdmin, "bulk_delete", delete_and_stop)
-    monkeypatch.setattr("ssbench.commands.files._DELETED", 4)
+    monkeypatch.setattr("ssbench.commands.files.command._DELETED", 4)
     with pytest.raises(KeyboardInterrupt, match="enough"):
         [*measure(FilesConfig(method="write", folder=str(folder), passes=2), stop=stop)]
     names = [f"file_{n}.txt" for n in range(7)]

@@ -28,8 +28,7 @@ PACKAGE = Path(ssbench.__file__).parent
 MAY_NAME = (
     "core/operations.py", "statfile/legacy.py", "storage/", "embedded/",
     "cli/commands.py", "cli/options.py", "commands/bench/settings.py", "commands/doctor.py",
-    "commands/files.py", "commands/replay/conversions.py", "commands/transfer/settings.py",
-    "live/influx.py",
+    "commands/files/", "commands/replay/conversions.py", "commands/transfer/settings.py",
 )  # fmt: skip
 #: Words with another meaning, too: a function of the API, and sizes given by a list.
 OTHER_MEANINGS = {"read", "list"}
