@@ -275,7 +275,7 @@ def _number(value: float | None, digits: int, divisor: float = 1, unit: str = ""
 
 
 _STAGE_HEADINGS = (
-    "#", "Seconds", "Users", "Rate/s", "Count", "Errors", "Ops/s", "MB/s", "p50", "p99", "max",
+    "Stage", "Seconds", "Users", "Rate/s", "Count", "Errors", "Ops/s", "MB/s", "p50", "p99", "max",
 )  # fmt: skip
 
 

@@ -10,6 +10,8 @@ from msgspec import structs
 
 from ssbench.core.model import ErrorKind, Phase, error_label
 from ssbench.core.operations import of_phase, parameters_of
+from ssbench.core.records import MarkRecord
+from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.stats.findings import Arrivals, arrivals, omission, steadiness
 from ssbench.core.stats.headroom import (
     HostLoad,
@@ -55,9 +57,9 @@ def load_lines(stats: RunStats) -> Iterator[str]:
     """How the load was made, what is excluded, and what the rates cover; nothing on the model of a
     plain closed loop, which is what ssbench 0.3.9 had."""
     view = stats.run.scenario
-    open_rates = [mark.rate for mark in stats.run.stages if mark.rate]
+    open_rates = [_rate_of(mark, view) for mark in stats.run.stages if mark.rate]
     if open_rates:
-        rates = ", ".join(f"{rate:g}" for rate in open_rates)
+        rates = ", ".join(open_rates)
         model = printable(view.arrivals)
         found = arrivals(stats)
         by_end = ""
@@ -116,6 +118,19 @@ def part_text(chosen: Selection) -> str:
     )
 
 
+def _rate_of(mark: MarkRecord, view: Scenario) -> str:
+    """``50``; ``5 to 50`` of a ramp."""
+    to = view.load[mark.stage].ends[1] if mark.stage < len(view.load) else None
+    return f"{mark.rate:g}" if to is None else f"{mark.rate:g} to {to:g}"
+
+
+def _stage_name(stats: RunStats, stage: int) -> str:
+    """As in the table of stages: its number where it has no name."""
+    stages = stats.run.scenario.stages
+    name = stages[stage].name if stage < len(stages) else ""
+    return printable(name) or str(stage + 1)
+
+
 def excluded_text(stats: RunStats) -> str:
     """``the first 5 s, the last 3 s and the first 2 s of stages 2, 3``; "" for nothing."""
     view, stages, chosen = stats.run.scenario, stats.stage_count, stats.chosen
@@ -126,7 +141,7 @@ def excluded_text(stats: RunStats) -> str:
     parts += [f"the last {view.cooldown:g} s"] if view.cooldown else []
     of_stages: defaultdict[float, list[str]] = defaultdict(list)
     for stage in range(stages):
-        of_stages[view.warmup_of(stage)].append(str(stage + 1))
+        of_stages[view.warmup_of(stage)].append(_stage_name(stats, stage))
     for seconds, those in of_stages.items():
         if seconds:
             named = f"stage{'s' if len(those) > 1 else ''} {', '.join(those)}"
@@ -213,10 +228,10 @@ def unusual(stats: RunStats) -> list[str]:
 def _missing_users(stats: RunStats) -> Iterator[str]:
     """``4 of 64 users ran``, ``64 of 64 users ran at first, 32 from second 12.0``."""
     stages = stats.run.stage_users
-    for number, users in enumerate(stages, 1):
+    for index, users in enumerate(stages):
         if not users.short:
             continue
-        stage = f"in stage {number} " if len(stages) > 1 else ""
+        stage = f"in stage {_stage_name(stats, index)} " if len(stages) > 1 else ""
         (_at_s, first), *changes = users.ran
         begin_s = stages[0].ran[0][0]
         ran = f"{first} of {plural(users.asked, 'user')} ran{' at first' if changes else ''}"
@@ -281,7 +296,7 @@ def steadiness_notes(stats: RunStats) -> list[Note]:
         figures = {"finding": _FINDINGS[type(finding)], "stage": number, **structs.asdict(finding)}
         level = Level.NOTE if isinstance(finding, TooShort | Incomplete) else Level.WARNING
         found.append(Note(level, sentence, figures, "json"))
-        by_sentence[level, sentence] += [] if number is None else [str(number)]
+        by_sentence[level, sentence] += [] if stage is None else [_stage_name(stats, stage)]
     lines = [
         Note(
             level,
@@ -408,7 +423,8 @@ def _rate_missed(found: Arrivals, stats: RunStats) -> Note:
         what += f", {found.late:,} were never started"
     if stats.stage_count > 1 and found.missed_stages:
         several = "s" * (len(found.missed_stages) > 1)
-        what += f" (stage{several} {', '.join(str(stage + 1) for stage in found.missed_stages)})"
+        names = ", ".join(_stage_name(stats, stage) for stage in found.missed_stages)
+        what += f" (stage{several} {names})"
     achieved = "" if rate is None else f"{rate:,.1f} of "
     return _note(
         "behind",

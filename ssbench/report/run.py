@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from statistics import fmean, pstdev
 
+from msgspec import structs
+
 from ssbench.core.model import UNKNOWN_SIZE, Phase, Profile, SizeClass, Stage, error_label
 from ssbench.core.operations import CRUD, Operation, row_of
 from ssbench.core.records import RunHeader
@@ -160,9 +162,18 @@ def _run(stats: RunStats) -> Section:
     header, footer, view, after = run.header, run.footer, run.scenario, stats.after_end
     asked = max((users.most_asked for users in run.stage_users), default=view.user_count or None)
     after_count, after_s = after or (0, None)
-    files = sum(size.initial_files for size in view.sizes) or 1
-    sizes = [_size(size, size.initial_files / files, run.operations) for size in view.sizes]
-    average = _named(view.profile, run.operations)
+    files = sum(size.initial_files for size in view.sizes)
+    # With operations of stages the mix depends on how many operations each does.
+    planned = () if any(each.profile or each.groups for each in view.stages) else view.profile
+    sizes = [
+        _size(
+            structs.replace(size, profile=planned and size.profile),
+            size.initial_files / files if files else 1 / len(view.sizes),
+            run.operations,
+        )
+        for size in view.sizes
+    ]
+    average = _named(planned, run.operations)
     facts = [
         fact("run_id", header and header.run_id, WORD, "identifier", DATA),
         fact("ssbench_version", header and header.ssbench_version, WORD, "that ran it", DATA),
@@ -177,7 +188,7 @@ def _run(stats: RunStats) -> Section:
         fact("hosts", header and header.hosts, WORD, "facts of the hosts, by name", "json"),
         fact("versions", header and header.versions, WORD, "of Python and libraries", "json"),
         fact("sizes", Table.of("sizes", sizes), WORD, "size classes", "json"),
-        fact("crud_weighted_average", _crud(view.profile), WORD, "over all classes", "json"),
+        fact("crud_weighted_average", _crud(planned), WORD, "over all classes", "json"),
         fact("operations_weighted_average", average, WORD, "over all classes", "json"),
         fact("complete", run.complete, WORD, "whether no result is missing", "json"),
         fact("damage", run.damage, WORD, "what is missing or unreadable, a line each", "json"),

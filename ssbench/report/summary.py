@@ -73,6 +73,7 @@ def of_run(sections: Mapping[str, Section], steady: bool | None, stats_file: str
                 steady,
                 [each for each in findings if "finding" in each],
                 warmup_s + run["cooldown_s"],
+                [row["name"] for row in stages],
             ),
         ),
         ("Failures", _failures(run, total, errors, run["ended"] == "cut off")),
@@ -171,10 +172,13 @@ def _in_seconds(p50: float | None, p99: float | None, worst: float | None) -> It
         yield fact(key, None if value is None else value / 1e9, SECONDS, f"its {meaning}", "json")
 
 
-def _steadiness(steady: bool | None, found: Sequence[Row], excluded_s: float) -> str:
+def _steadiness(
+    steady: bool | None, found: Sequence[Row], excluded_s: float, stages: Sequence[str]
+) -> str:
     """Whether the rate was steady, and the gravest finding in words.
 
     :param excluded_s: the longest warm-up, and the cool-down.
+    :param stages: their names; "" of those without.
     """
     if steady:
         return "steady: no stall, drift or jump of the rate"
@@ -191,7 +195,9 @@ def _steadiness(steady: bool | None, found: Sequence[Row], excluded_s: float) ->
         return (
             f"unknown: {why}{what} for {ceil(first['wanted'] + 2 + excluded_s)} s or more to tell"
         )
-    of_stage = "" if first["stage"] is None else f"stage {first['stage']}: "
+    of_stage = ""
+    if first["stage"] is not None:
+        of_stage = f"stage {printable(stages[first['stage'] - 1]) or first['stage']}: "
     more = f" (and {len(grave) - 1} more)" if len(grave) > 1 else ""
     return f"{of_stage}{_finding(first)}{more}"
 

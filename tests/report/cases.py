@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ssbench.core.model import ErrorKind, Phase
 from ssbench.core.operations import CREATE, READ
-from ssbench.core.records import HostRecord, MarkRecord, PhaseRecord, Record
+from ssbench.core.records import HostRecord, MarkRecord, PhaseRecord, Record, RunHeader
 from ssbench.core.stats.compare import comparison
 from ssbench.core.stats.headroom import (
     Bottleneck,
@@ -176,6 +176,19 @@ OF_RUNS: dict[str, dict[str, Callable[[], Report]]] = {
         "idle": lambda: of(lasting()[:4]),
         "stages": lambda: of(staged((4, None), (4, None))),
         "stages of other users": lambda: of(staged((4, None), (9, None))),
+        "stages with names and operations": lambda: of(lasting(
+            begins=(0, 5), initial_files={}, crud_profile=None, warmup=1,
+            sizes=[{"name": "tiny", "size_min": 4096, "size_max": 8192}], stages=[
+                {"name": "write", "seconds": 5, "users": 4, "operations": {"create": 1}},
+                {"name": "use", "seconds": 7, "users": 4, "operations": {"read": 1}, "warmup": 2},
+            ],
+        )),
+        "a stage with operations among others": lambda: of(lasting(
+            begins=(0, 4, 8), stages=[
+                {"name": "up", "seconds": 4, "users": [4, 9]}, {"seconds": 4, "users": 4},
+                {"name": "delete", "seconds": 4, "users": 4, "operations": {"delete": 1}},
+            ],
+        )),
     },
     "steadiness of 20 s": {
         "steady": lambda: of(runs.lasting(20, 50)),
@@ -199,6 +212,12 @@ OF_RUNS: dict[str, dict[str, Callable[[], Report]]] = {
         "in time": lambda: of(lasting(due=True, begins=(0,), seconds=20)),
         "at its rate": lambda: of(staged((4, 20.0), (4, 20.0))),
         "stages of other rates": lambda: of(staged((9, 12.5), (4, 20.0))),
+        "a ramp": lambda: of([
+            replace(each, scenario={**each.scenario, "stages": [
+                {"name": "up", "seconds": 10, "rate": [12.5, 40]}, {"seconds": 10, "rate": 40},
+            ]})
+            if isinstance(each, RunHeader) else each for each in staged((4, 12.5), (4, 40.0))
+        ]),
         "never started": lambda: of([
             *(stage(0.2, 0, 4, 95.0) if isinstance(each, MarkRecord) and each.name == "stage"
               else each for each in lasting(due=True, seconds=20, footer={"late": 900})),

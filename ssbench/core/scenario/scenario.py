@@ -325,6 +325,9 @@ class Scenario(Hiding, frozen=True, eq=False):
                 if apart and self.stages[at].is_apart:
                     own = f"{label}/{group.name}" if self.stages[at].groups else label
                     group = replace(group, name=own)
+                elif apart and not self.groups:  # of these stages together
+                    names = [found[index].name, label] if index in found else [label]
+                    found[index] = replace(group, name=", ".join(names))
                 found.setdefault(index, group)
         return tuple(found[at] for at in sorted(found))
 

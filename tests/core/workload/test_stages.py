@@ -99,6 +99,11 @@ def test_a_barrier_is_beside_each_stage_that_is_apart() -> None:
     )  # fmt: skip
     assert [stage.barrier for stage in given.load] == [False, False, True, True, True]
     assert [stage.first_group for stage in given.load] == [0, 0, 1, 0, 0]
+    # As reports name them: of each stage that is apart, and of the others together.
+    assert [group.name for group in given.crowds] == [
+        "stage 1, stage 2, stage 4, stage 5",
+        "stage 3",
+    ]
 
 
 def test_a_ramp_of_a_rate_is_due_as_its_line_says() -> None:
