@@ -33,11 +33,13 @@ from ssbench.runner.containers import (
     Deletions,
     KeptContainers,
     for_each,
+    keeping_versions,
     list_containers,
     list_objects,
     page_size,
 )
 from ssbench.runner.orphans import (
+    DELETES_ALL,
     OrphanedObjects,
     SearchResult,
     delete_orphaned,
@@ -130,6 +132,9 @@ def delete_containers(cleaner: Cleaner, base: str, policy: str | None = None) ->
         _report_skipped(planned, say)
         return ExitStatus.OK
     rule = _rule(_pattern(base, policy), unmarked=cleaner.unmarked)
+    versioned = keeping_versions(cleaner.client, [entry.name for entry in entries])
+    if versioned:
+        rule = f"{_which(versioned)}: these are deleted, too, and not counted.\n{rule}"
     if cleaner.dry_run:
         _announce_containers(counted, "Would delete", len(entries), say)
         say(rule if cleaner.unmarked else f"{rule} Without a terminal nothing is asked.")
@@ -195,11 +200,11 @@ def delete_orphans(
     searched_all = ExitStatus.FAILED if found.unmarked.count else ExitStatus.OK
     if not found.total:
         say(_nothing(orphans, found))
-        _report_unmarked(found, say)
+        _report_left(found, say)
         return searched_all
     if not cleaner.dry_run:
         _announce_objects(cleaner.verb, orphans, found, NAMED, tell)
-        _report_unmarked(found, tell)
+        _report_left(found, tell)
         if cleaner.declined():
             return ExitStatus.FAILED
     title = "Looking at objects" if cleaner.dry_run else "Deleting objects"
@@ -208,12 +213,12 @@ def delete_orphans(
     done = result.objects or result.uploads
     if cleaner.dry_run and result.ok and not (done or result.interrupted):
         say(f"Nothing is left of run {orphans.run_id}.")
-        _report_unmarked(found, say)
+        _report_left(found, say)
         return searched_all
     if cleaner.dry_run:
         named = len(found.containers)
         _announce_objects("Would delete", orphans, found, named, say, result)
-        _report_unmarked(found, say)
+        _report_left(found, say)
         _report_foreign(result, say)
         _report_failures(result, "object")
         return ExitStatus.INTERRUPTED if result.interrupted else searched_all
@@ -284,6 +289,14 @@ def _held(one: ContainerCount) -> str:
     return f"{held} (the account reports {entry.object_count:,}, {bytes_text(entry.bytes_used)})"
 
 
+def _which(versioned: Sequence[str]) -> str:
+    """What containers keep; of several, the first one as an example."""
+    first = printable(versioned[0])
+    others = len(versioned) - 1
+    named = f"{first} and {plural(others, 'other container')} keep" if others else f"{first} keeps"
+    return f"{named} versions of replaced and deleted objects"
+
+
 def _least(complete: bool) -> str:
     return "" if complete else "at least "
 
@@ -346,10 +359,13 @@ def _what(objects: int, uploads: int) -> str:
     return f"{said} and {plural(uploads, 'open upload')}" if uploads else said
 
 
-def _report_unmarked(found: SearchResult, show: Callable[[str], None]) -> None:
+def _report_left(found: SearchResult, show: Callable[[str], None]) -> None:
+    """What the clean-up of a run leaves alone in any case."""
     if found.unmarked.count:
         why = f"no mark of ssbench ({MARKER_HEADER}); --use-existing looks there as well"
         _report_kept(found.unmarked, why, show)
+    if found.versioned:
+        show(f"{_which(found.versioned)}: these stay; {DELETES_ALL}")
 
 
 def _report_foreign(result: CleanupResult, show: Callable[[str], None]) -> None:

@@ -25,6 +25,7 @@ from ssbench.storage.base import (
     OpenUpload,
     StoreLimits,
     UploadAdmin,
+    VersionAdmin,
     check_listed,
     out_of_order,
 )
@@ -422,3 +423,18 @@ def open_uploads(client: RetryingClient, container: str) -> Iterator[OpenUpload]
             if page[-1].name <= after:
                 raise SsbenchError("the store's listing of open uploads is not in order")
             after = page[-1].name
+
+
+def keeping_versions(client: RetryingClient, containers: Sequence[str]) -> list[str]:
+    """Those of the containers that keep versions of replaced and deleted objects."""
+    storage, found = client.storage, list[str]()
+    if not isinstance(storage, VersionAdmin):
+        return found
+    keeps_versions = storage.keeps_versions
+
+    def ask(container: str) -> None:
+        if client.call(keeps_versions, container):
+            found.append(container)
+
+    for_each(client, ask, containers)
+    return sorted(found)

@@ -45,6 +45,7 @@ from ssbench.runner.containers import (
     KeptContainers,
     Work,
     for_each,
+    keeping_versions,
     list_containers,
     list_objects,
     open_uploads,
@@ -54,7 +55,7 @@ from ssbench.storage.base import OpenUpload, UploadAdmin
 from ssbench.storage.retrying_client import RetryingClient
 
 NOOP = "noop"  #: the driver of --noop
-_INSTEAD = "cleanup-containers -b BASE deletes whole containers"
+DELETES_ALL = "cleanup-containers -b BASE deletes whole containers"
 
 #: Flags of an object: created by the run, deleted by the run, present in a listing.
 _CREATED, _DELETED, _LISTED = 1, 2, 4
@@ -279,7 +280,7 @@ def orphans_of(reader: statfile.StatFileReader) -> OrphanedObjects:
             last_at = phase_at + record.at_s
     if orphans is None:
         raise UsageError(
-            f"{path}: the run's header is lost, and with it the names of its objects; {_INSTEAD}"
+            f"{path}: the run's header is lost, and with it the names of its objects; {DELETES_ALL}"
         )
     orphans.period = (orphans.period[0], last_at)
     return orphans
@@ -289,12 +290,12 @@ def _orphans_of_run(path: str, header: RunHeader) -> OrphanedObjects:
     if "containers" in header.unrecorded:
         raise UsageError(
             f"{path}: objects of ssbench 0.3.9 carry no run ID, so it is unknown which are"
-            f" this run's; {_INSTEAD}"
+            f" this run's; {DELETES_ALL}"
         )
     if header.driver == NOOP:
         raise UsageError(f"{path}: its run sent nothing to a store (--noop), so it left nothing")
     if not is_run_id(header.run_id):
-        raise UsageError(f"{path}: its run has no ID by which to find its objects; {_INSTEAD}")
+        raise UsageError(f"{path}: its run has no ID by which to find its objects; {DELETES_ALL}")
     kind = KINDS.get(header.names.get("kind", "run"))
     if kind is None:
         raise UsageError(
@@ -318,6 +319,7 @@ class SearchResult(Struct):
     containers: dict[str, int] = {}
     unlisted: int = 0  #: objects in these that only the results name
     uploads: int = 0  #: open uploads of objects in parts in these
+    versioned: list[str] = []  #: those of these that keep versions, which are not searched
     #: Containers that are left alone, because they carry no mark.
     unmarked: KeptContainers = field(default_factory=KeptContainers)
 
@@ -374,6 +376,7 @@ def find_orphaned(
 
     for_each(client, search, _containers_there(client, orphans, limit))
     show("")
+    found.versioned = keeping_versions(client, [*found.containers])
     found.unlisted = sum(1 for _ in _unlisted(orphans, found))
     return found
 

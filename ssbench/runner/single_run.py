@@ -34,6 +34,7 @@ from ssbench.core.workload.workload import EnsureWorkload, InitialWorkload, init
 from ssbench.host import metrics
 from ssbench.master.phase_machine import PhaseOutcome, PhasePlan
 from ssbench.runner.config import RunPlan
+from ssbench.runner.containers import keeping_versions
 from ssbench.runner.prepare import (
     check_marks,
     check_results_space,
@@ -272,8 +273,15 @@ class Run:
         try:
             with session.client(settings) as client:
                 found = check_store(client.storage, settings, scenario)
+                versioned = keeping_versions(client, naming_of(settings).containers[:1])
             for warning in found.warnings:
                 session.warn(warning)
+            if versioned and self._has_own_names:
+                again = f"cleanup-containers -b {scenario.container_base} deletes these, too"
+                session.warn(
+                    f"{versioned[0]} keeps versions of replaced and deleted objects, which stay"
+                    f" when the run has deleted its objects; {again}"
+                )
             if found.faults:
                 raise ScenarioError(found.faults)
         except SsbenchError as error:
@@ -434,15 +442,20 @@ class Run:
         outcome = master.run_phase(PhasePlan(Phase.CLEANUP, cleanup, self._setup_users))
         left = self._workload.left_behind
         if left and not self.config.is_noop:
-            from ssbench.runner.orphans import KINDS  # loads slowly
-
             why = outcome.reason or outcome.example
             because = f" ({why})" if why else ""
             again = f"; cleanup-containers --resume-cleanup {self.path} tries again"
             self.session.warn(
                 f"{plural(left, 'object')} of this run could not be deleted{because}"
-                f"{again if self.plan.names.get('kind', 'run') in KINDS else ''}"
+                f"{again if self._has_own_names else ''}"
             )
+
+    @property
+    def _has_own_names(self) -> bool:
+        """Whether cleanup-containers can tell the run's objects by their names."""
+        from ssbench.runner.orphans import KINDS  # loads slowly
+
+        return self.plan.names.get("kind", "run") in KINDS
 
     def _abort_uploads(self) -> None:
         """Abort the uploads of objects in parts that lost workers left open. The clean-up did that
@@ -451,14 +464,13 @@ class Run:
         A lost worker began none after its lease, which ended before the master gave it up.
         """
         from ssbench.runner.orphans import (  # load slowly
-            KINDS,
             OrphanedObjects,
             abort_orphaned_uploads,
         )
 
         session, warn = self.session, self.session.warn
         settings = self._settings(session.store())
-        if settings.names.get("kind", "run") not in KINDS:
+        if not self._has_own_names:
             return
         period = (self._started_at, time.time())
         orphans = OrphanedObjects(self.scenario, self.run_id, period=period)

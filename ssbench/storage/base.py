@@ -399,6 +399,14 @@ class UploadAdmin(Protocol):
         """True: it was aborted; False: it was not open."""
 
 
+@runtime_checkable
+class VersionAdmin(Protocol):
+    """What the admin also has if containers can keep versions of replaced and deleted objects."""
+
+    def keeps_versions(self, container: str) -> bool:
+        """Whether the container keeps, or has kept, versions; False if the store doesn't say."""
+
+
 _KEPT = 16  #: containers whose listings are kept at a time
 
 

@@ -115,7 +115,10 @@ def test_clean_up_deletes_versions_and_names_what_is_locked(
     client.put_object(Bucket=bucket, Key="other/object", Body=b"of somebody else")
     enabled = {"Status": "Enabled"}
     client.put_bucket_versioning(Bucket=bucket, VersioningConfiguration=enabled)
-    commands.run(*run, workers=1, **given).fine()
+    stays = "keeps versions of replaced and deleted objects"
+    ended = commands.run(*run, workers=1, **given).fine()
+    assert f"{stays}, which stay" in ended.err
+    assert f"{stays}, which stay" in ended.out
 
     def versions() -> list[str]:
         found = client.list_object_versions(Bucket=bucket)
@@ -131,9 +134,14 @@ def test_clean_up_deletes_versions_and_names_what_is_locked(
     client.put_object_lock_configuration(Bucket=bucket, ObjectLockConfiguration=locked)
     retention = {"Mode": "GOVERNANCE", "RetainUntilDate": until}
     client.put_object_retention(Bucket=bucket, Key=kept, VersionId=version, Retention=retention)
+    resume = ["cleanup-containers", "--resume-cleanup", str(ended.results), *place]
+    nothing = commands.master(*resume, **given).wait().fine().out
+    assert "Nothing is left of run" in nothing
+    assert f"{stays}: these stay" in nothing
     cleanup = ["cleanup-containers", "-b", "kept", *place]
     ended = commands.master(*cleanup, **given).wait()
     assert ended.status == 1
+    assert f"{stays}: these are deleted, too" in ended.err
     assert f"keeps 1 version of objects: {kept}: AccessDenied: locked" in ended.err
     assert f"until {until:%Y-%m-%dT%H:%M:%S}" in ended.err
     if own:

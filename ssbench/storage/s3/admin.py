@@ -55,7 +55,7 @@ _BUCKET_NAME_MAX = 63
 
 
 class S3Admin(S3Client):
-    """Implements ``StoreAdmin`` and ``UploadAdmin`` of ``ssbench.storage.base``.
+    """Implements ``StoreAdmin``, ``UploadAdmin`` and ``VersionAdmin`` of ``ssbench.storage.base``.
 
     :raises UsageError: an endpoint, a bucket, the credentials or a certificate is invalid; or a
         storage policy is asked for.
@@ -253,7 +253,7 @@ class S3Admin(S3Client):
             return False
         if found.object_count != 0 or self._has_uploads(container):
             raise StorageError(ErrorKind.STATUS, f"{place.path} is not empty", status=409)
-        if self._own.bucket and found.marked and self._has_versioning(place):
+        if self._own.bucket and found.marked and self.keeps_versions(container):
             # Where objects can be locked, versitygw 1.8 does not delete the only version of an
             # object that is older than the bucket's versioning.
             self._put_mark(place)
@@ -269,10 +269,17 @@ class S3Admin(S3Client):
             if not found.marked:
                 raise
             self._put_mark(place)  # or no cleanup would take it for ours any more
-            if error.status != 409 or not self._has_versioning(place):
+            if error.status != 409 or not self.keeps_versions(container):
                 raise
         self._delete_versions(place)
         return self._is_there("DELETE", place, place.bucket_path)
+
+    def keeps_versions(self, container: str) -> bool:
+        place = self.place(container)
+        try:
+            return bool(self._xml(place, place.bucket_path, "versioning=", 1).values.get("Status"))
+        except StorageError:
+            return False
 
     def _delete_versions(self, place: Place) -> None:
         """Delete all versions and delete markers of a container that is ours, those of its mark
@@ -348,13 +355,6 @@ class S3Admin(S3Client):
             return f": locked ({printable(mode)}) until {printable(until)}"
         held = headers.get("x-amz-object-lock-legal-hold", "").upper() == "ON"
         return ": locked by a legal hold" if held else ""
-
-    def _has_versioning(self, place: Place) -> bool:
-        """Whether the bucket has, or had, versioning; False if the store doesn't say."""
-        try:
-            return bool(self._xml(place, place.bucket_path, "versioning=", 1).values.get("Status"))
-        except StorageError:
-            return False
 
     def _has_uploads(self, container: str) -> bool:
         """Whether uploads are open; False if the store has no such listing, or refuses it."""
