@@ -235,6 +235,11 @@ _COUNTED = (
     ("ssbench.error.responses", "{response}", "statuses", ("http.response.status_code",)),
 )
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+#: Headers of the HTTP request that are not the user's to give.
+_OURS = {"host", "content-type", "content-length", "content-encoding", "transfer-encoding"}
+_PAIRS = (
+    "NAME=VALUE with commas between them, or (in a file) in a line each; a comma in a value is %2C"
+)
 
 
 class Otlp(_Push):
@@ -264,10 +269,7 @@ class Otlp(_Push):
                 " pip install '.[otlp]'"
             ) from error
         self._messages: Any = messages
-        given = _pairs(headers or _variable(environ, "HEADERS"), "the headers of --otlp")
-        for name, value in given.items():
-            if not _HEADER.fullmatch(name) or not (value.isascii() and value.isprintable()):
-                raise UsageError("the headers of --otlp: give NAME=VALUE,NAME=VALUE")
+        given = _headers(headers, environ)
         super().__init__(
             "--otlp",
             url or otlp_endpoint(environ),
@@ -346,16 +348,32 @@ def _variable(environ: Mapping[str, str], name: str) -> str:
     return of_metrics or environ.get(f"OTEL_EXPORTER_OTLP_{name}", "")
 
 
+def _headers(text: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """The headers of a file, or of the environment.
+
+    :raises UsageError: they are none; no value is shown.
+    """
+    what = "--otlp-headers" if text else "OTEL_EXPORTER_OTLP_HEADERS"
+    found = _pairs(text or _variable(environ, "HEADERS"), what)
+    for number, (name, value) in enumerate(found.items(), 1):
+        where = f"{what}: header {number}"
+        if not _HEADER.fullmatch(name) or not (value.isascii() and value.isprintable()):
+            raise UsageError(f"{where} is not valid: give {_PAIRS}, of ASCII characters")
+        if name.lower() in _OURS:
+            raise UsageError(f"{where}: {name} is set by ssbench: leave it out")
+    return found
+
+
 def _pairs(text: str, what: str) -> dict[str, str]:
     """``NAME=VALUE,NAME=VALUE``, with values in percent-encoding; a new line is as good as a comma.
 
     :raises UsageError: it is not that; it is not shown.
     """
     found = {}
-    for pair in filter(None, map(str.strip, re.split("[,\n]", text))):
+    for number, pair in enumerate(filter(None, map(str.strip, re.split("[,\n]", text))), 1):
         name, equals, value = pair.partition("=")
         if not equals or not name.strip():
-            raise UsageError(f"{what}: give NAME=VALUE,NAME=VALUE")
+            raise UsageError(f'{what}: item {number} has no name or no "=": give {_PAIRS}')
         found[name.strip()] = unquote(value.strip())
     return found
 

@@ -170,11 +170,21 @@ def test_headers_come_from_a_file_or_the_environment(collector: Collector) -> No
     assert (last["api-key"], last["x"]) == ("of-the-file", None)
 
 
-@pytest.mark.parametrize("text", [f"{KEY}", f"a b={KEY}", f"a={KEY}%0d", f"a={KEY}ä"])
-def test_what_is_no_header_is_not_shown(text: str) -> None:
-    with pytest.raises(UsageError, match="headers of --otlp: give NAME=VALUE") as found:
-        Otlp("http://127.0.0.1:9/v1/metrics", "x", text, {}, print)
-    assert KEY not in str(found.value)
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        (f"{KEY}", "item 1"), (f"a=b\n\n{KEY}", "item 2"), (f"a b={KEY}", "header 1"),
+        (f"a=b,b={KEY}%0d", "header 2"), (f"a={KEY}ä", "header 1"),
+        (f"Content-type={KEY}", "header 1: Content-type is set by ssbench"),
+    ],
+)  # fmt: skip
+def test_what_is_no_header_is_placed_and_not_shown(text: str, where: str) -> None:
+    for words, what in (((text, {}), "--otlp-headers"), (
+        ("", {"OTEL_EXPORTER_OTLP_HEADERS": text}), "OTEL_EXPORTER_OTLP_HEADERS"
+    )):  # fmt: skip
+        with pytest.raises(UsageError, match=f"^{what}: {where}") as found:
+            Otlp("http://127.0.0.1:9/v1/metrics", "x", *words, print)
+        assert KEY not in str(found.value)
 
 
 @pytest.mark.parametrize(
