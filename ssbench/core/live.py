@@ -38,6 +38,7 @@ class OperationProgress(NamedTuple):
     rate: float = 0.0
     p50_s: float | None = None
     p99_s: float | None = None
+    lost_races: int = 0  #: conditional writes for which another client was first
 
 
 class WorkerProgress(NamedTuple):
@@ -89,6 +90,11 @@ class RunProgress(Struct, frozen=True):
     latencies: Mapping[tuple[int, int], Mapping[int, int]] = {}
     #: Response times likewise, of all operations of an open loop.
     responses: Mapping[int, int] = {}
+
+    @property
+    def lost_races(self) -> int:
+        """Conditional writes for which another client was first; 0 if no observer wants counts."""
+        return sum(each.lost_races for each in self.operations.values())
 
 
 def by_attention(workers: Sequence[WorkerProgress]) -> list[WorkerProgress]:
@@ -366,7 +372,14 @@ class ProgressTracker:
         outcomes = self.by_operation()
         mark = _Mark(at_s, done, self._bytes, {each: row[0] for each, row in outcomes.items()})
         latest = self._move_window(mark)
-        ended = sum(map(sum, outcomes.values()))
+        races: Counter[int] = Counter()
+        causes: Counter[int] = Counter()
+        for (operation, error), count in self._outcomes.items():
+            if error == ErrorKind.LOST_RACE:
+                races[operation] += count
+            elif error:
+                causes[error] += count
+        ended = sum(map(sum, outcomes.values())) + races.total()
         self._add_to_histograms(latest, {**mark.operations, _RESPONSE: ended})
         before = self._marks[0]
         per_s = 1 / (at_s - before.at_s) if at_s > before.at_s else 0.0
@@ -379,10 +392,6 @@ class ProgressTracker:
             latencies[series][bucket] += count
             if series != _RESPONSE:
                 whole[bucket] += count
-        causes: Counter[int] = Counter()
-        for (_, error), count in self._outcomes.items():
-            causes[error] += count
-        del causes[0], causes[ErrorKind.LOST_RACE]  # which are no errors
         return RunProgress(
             at_s,
             done,
@@ -400,6 +409,7 @@ class ProgressTracker:
                     (row[0] - before.operations.get(each, 0)) * per_s,
                     quantile_s(latencies[each], 50),
                     quantile_s(latencies[each], 99),
+                    races[each],
                 )
                 for each, row in outcomes.items()
             },

@@ -35,8 +35,9 @@ _TIMEOUT_S = 5.0  #: of connecting, and of what follows
 _MOST_WAITING = 60  #: states; a minute's
 _MOST_SHOWN = 200  #: characters of a response
 _FIELDS = (
-    "elapsed_s", "remaining_s", "done", "total", "errors", "operations_per_s", "due_per_s",
-    "bytes_per_s", "p50_s", "p99_s", "response_p50_s", "response_p99_s", "workers", "users", "late",
+    "elapsed_s", "remaining_s", "done", "total", "errors", "lost_races", "operations_per_s",
+    "due_per_s", "bytes_per_s", "p50_s", "p99_s", "response_p50_s", "response_p99_s", "workers",
+    "users", "late",
 )  # fmt: skip
 #: Measurement, tag, key of a state.
 _COUNTS = (

@@ -289,6 +289,8 @@ def counts(progress: RunProgress) -> list[str]:
     causes = ", ".join(error_causes(progress))
     errors = plural(progress.errors, "error") + (f" ({causes})" if causes else "")
     parts = [done, rate_text(progress), errors]
+    if progress.lost_races:
+        parts.insert(2, plural(progress.lost_races, "lost race"))
     if progress.late:
         parts.insert(2, f"{progress.late:,} late")
     if progress.rate_missed:

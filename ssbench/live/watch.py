@@ -62,6 +62,8 @@ class Totals(NamedTuple):
         for number, each in progress.operations.items():
             outcomes[name, row_of(number).name, "success"] += each.done
             outcomes[name, row_of(number).name, "failure"] += each.failed
+            if each.lost_races:
+                outcomes[name, row_of(number).name, "lost_race"] += each.lost_races
         for kind, count in progress.errors_by_cause.items():
             errors[name, error_label(kind)] += count
         for status, count in progress.errors_by_status.items():
@@ -253,6 +255,7 @@ def state_map(state: LiveState) -> dict[str, Any]:
         "done": progress.done,
         "total": progress.total,
         "errors": progress.errors,
+        "lost_races": progress.lost_races,
         "operations_per_s": round(progress.rate, 3),
         "due_per_s": progress.target_rate,
         "bytes_per_s": round(progress.bytes_rate, 3),
@@ -268,6 +271,7 @@ def state_map(state: LiveState) -> dict[str, Any]:
             row_of(number).name: {
                 "count": each.done,
                 "errors": each.failed,
+                "lost_races": each.lost_races,
                 "operations_per_s": round(each.rate, 3),
                 "p50_s": _rounded(each.p50_s),
                 "p99_s": _rounded(each.p99_s),
@@ -362,6 +366,9 @@ def figures(progress: RunProgress) -> Iterator[Figure]:
         if progress.response_p50_s is not None:
             response = latencies(progress.response_p50_s, progress.response_p99_s)
             yield Figure("Response", ", ".join(response))
+    if progress.lost_races:
+        share = 100 * progress.lost_races / max(progress.done, 1)
+        yield Figure("Lost races", f"{progress.lost_races:,} ({share:.2g} %)")
     if progress.errors:
         share = 100 * progress.errors / max(progress.done, 1)
         causes = ", ".join(error_causes(progress))
@@ -373,14 +380,16 @@ def operation_rows(progress: RunProgress) -> list[tuple[str, ...]]:
     """A table of operations, with the heads of its columns; [] if there are none. "0" in the last
     column: no errors."""
     timed = ("p50", "p99") if progress.p50_s is not None else ()
+    raced = ("lost races",) if progress.lost_races else ()
     rows: list[tuple[str, ...]] = []
     for number, row in sorted(progress.operations.items()):
-        share = 100 * row.failed / max(row.done + row.failed, 1)
+        share = 100 * row.failed / max(row.done + row.failed + row.lost_races, 1)
         errors = f"{row.failed:,} ({share:.2g} %)" if row.failed else "0"
         times = [latency_text(each) for each in (row.p50_s, row.p99_s) if timed]
+        races = [f"{row.lost_races:,}" for _ in raced]
         name = OPERATIONS[number].name if number in OPERATIONS else f"operation {number}"
-        rows.append((name, f"{row.done:,}", f"{row.rate:,.0f}", *times, errors))
-    return [("operation", "done", "per s", *timed, "errors"), *rows] if rows else []
+        rows.append((name, f"{row.done:,}", f"{row.rate:,.0f}", *times, *races, errors))
+    return [("operation", "done", "per s", *timed, *raced, "errors"), *rows] if rows else []
 
 
 def error_causes(progress: RunProgress) -> list[str]:

@@ -49,7 +49,8 @@ def test_a_run_by_time_knows_when_it_ends() -> None:
 
 def test_results_are_counted_by_operation_and_by_cause() -> None:
     tracker = ProgressTracker(None, None)
-    rows = [(READ, 0), (READ, ErrorKind.RESET), (CREATE, 0), (READ, ErrorKind.TLS)]
+    rows = [(READ, 0), (READ, ErrorKind.RESET), (CREATE, 0), (READ, ErrorKind.TLS),
+            (CREATE, ErrorKind.LOST_RACE)]  # fmt: skip
     blank = Result(*[0] * RESULT_NUMBERS)
     for batch in (rows, rows[:1] * 3):
         results = [blank._replace(operation=int(operation), error=e) for operation, e in batch]

@@ -100,11 +100,11 @@ def test_each_second_is_written_as_points_with_tags(server: Server) -> None:
     tags, at = "scenario=a\\ b\\,c\\=d/", 1_700_000_000_500_000_000
     assert server.lines[0].startswith(f'ssbench_run,{tags} event="begin",version="')
     assert server.lines[1:6] == [
-        f"ssbench,{tags},phase=run elapsed_s=2.5,remaining_s=3.75,done=40i,total=100i,errors=3i,"
-        "operations_per_s=16.0,bytes_per_s=1000000.0,p50_s=0.005,p99_s=0.02,workers=2i,users=8i,"
+        f"ssbench,{tags},phase=run elapsed_s=2.5,remaining_s=3.75,done=42i,total=100i,errors=3i,"
+        "lost_races=2i,operations_per_s=16.0,bytes_per_s=1000000.0,p50_s=0.005,p99_s=0.02,workers=2i,users=8i,"
         f"late=0i {at}",
         f"ssbench_operations,{tags},phase=run,operation=READ count=37i,errors=3i,"
-        f"operations_per_s=15.0,p50_s=0.004 {at}",
+        f"lost_races=2i,operations_per_s=15.0,p50_s=0.004 {at}",
         f"ssbench_errors,{tags},phase=run,cause=status count=3i {at}",
         f"ssbench_statuses,{tags},phase=run,status=503 count=3i {at}",
         f"ssbench_workers,{tags},phase=run,state=running count=2i {at}",

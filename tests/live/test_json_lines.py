@@ -19,8 +19,8 @@ from tests.cli.shell import Shell
 pytestmark = pytest.mark.usefixtures("forked_workers")
 
 STATE = RunProgress(
-    2.5, 40, 100, 3, 16.0, 0.005, 0.02, 3.75, 2, 8,
-    operations={int(READ): OperationProgress(37, 3, 15.0, 0.004)},
+    2.5, 42, 100, 3, 16.0, 0.005, 0.02, 3.75, 2, 8,
+    operations={int(READ): OperationProgress(37, 3, 15.0, 0.004, lost_races=2)},
     errors_by_cause={int(ErrorKind.STATUS): 3}, errors_by_status={503: 3}, bytes_rate=1e6,
     workers_seen=[WorkerProgress(name, "running", 4, 1, None) for name in "ab"],
 )  # fmt: skip
@@ -54,12 +54,14 @@ def test_a_line_a_second_and_one_at_the_end_of_a_phase(tmp_path: Path) -> None:
     assert lines[0] == {
         "run": None, "run_name": None, "time_s": 1_700_000_000.5, "phase": "run",
         "over": False, "elapsed_s": 2.5,
-        "remaining_s": 3.75, "done": 40, "total": 100, "errors": 3, "operations_per_s": 16.0,
+        "remaining_s": 3.75, "done": 42, "total": 100, "errors": 3, "lost_races": 2,
+        "operations_per_s": 16.0,
         "due_per_s": None, "bytes_per_s": 1e6, "p50_s": 0.005, "p99_s": 0.02,
         "response_p50_s": None, "response_p99_s": None, "workers": 2, "users": 8, "late": 0,
         "rate_missed": False,
         "operations": {"READ": {
-            "count": 37, "errors": 3, "operations_per_s": 15.0, "p50_s": 0.004, "p99_s": None,
+            "count": 37, "errors": 3, "lost_races": 2, "operations_per_s": 15.0, "p50_s": 0.004,
+            "p99_s": None,
         }},
         "errors_by_cause": {"status": 3}, "errors_by_status": {"503": 3},
         "workers_by_state": {"running": 2}, "marks": [], "dropped": 0,

@@ -106,11 +106,11 @@ def test_counts_go_on_over_the_phases_and_runs_of_a_series(
     metrics.start_phase(Phase.RUN)
     assert scrape()[READS] == 74
     other = int(ErrorKind.STATUS) + 900  # of a later release
-    metrics.update(
-        replace(STATE, operations={int(READ): OperationProgress(1, 0)}, errors_by_cause={other: 1})
-    )
+    now = {int(READ): OperationProgress(1, 0, lost_races=4)}
+    metrics.update(replace(STATE, operations=now, errors_by_cause={other: 1}))
     found = scrape()
     assert (found[READS], found["ssbench_errors_total", ("error 901", "run")]) == (75, 1)
+    assert found["ssbench_operations_total", ("READ", "run", "lost_race")] == 2 * 2 + 4
 
 
 def test_histograms_go_on_over_runs_and_name_size_classes(

@@ -130,6 +130,7 @@ def test_a_collector_gets_sums_gauges_and_histograms_of_each_second(collector: C
     assert {values(each.attributes)["ssbench.outcome"]: each.as_int for each in points} == {
         "success": 37,
         "failure": 3,
+        "lost_race": 2,
     }
     assert {each.start_time_unix_nano for each in points} == {1_699_999_998_000_000_000}
     (refused,) = found["ssbench.error.responses"][2]

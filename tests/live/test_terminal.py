@@ -15,7 +15,7 @@ from ssbench.core.live import OperationProgress, RunProgress, WorkerProgress
 from ssbench.core.model import ErrorKind, Phase
 from ssbench.core.operations import CREATE, READ, Operation
 from ssbench.live.terminal import LEGEND, MODES, make_progress
-from ssbench.live.watch import Watch
+from ssbench.live.watch import Watch, figures, operation_rows
 from tests.fakes.terminal import FakeTerminal
 
 XTERM = {"TERM": "xterm-256color"}
@@ -201,6 +201,21 @@ def test_without_a_terminal_a_line_of_the_run_has_all_figures() -> None:
         "Benchmark run 0:34: 1,000, 119/s of 120/s due, 12.3 MB/s, 1,920 late, 12 errors"
         " (10 network timeout, 2 status 503), 0:26 left, p50 12.3 ms, p99 1.25 s\n"
     )
+
+
+def test_lost_races_are_shown_apart_from_errors() -> None:
+    stream, clock = io.StringIO(), Clock()
+    progress = make_progress("live", stream, XTERM, clock=clock)
+    progress.start_phase(Phase.RUN)
+    clock.now = 34.0
+    raced = replace(BUSY, operations={CREATE: OperationProgress(900, 12, 28.7, 0.2, 0.3, 88)})
+    progress.update(raced)
+    assert "1,920 late, 88 lost races, 12 errors (" in stream.getvalue()
+    assert ("Lost races", "88 (8.8 %)") in [each[:2] for each in figures(raced)]
+    assert operation_rows(raced) == [
+        ("operation", "done", "per s", "p50", "p99", "lost races", "errors"),
+        ("CREATE", "900", "29", "200.0 ms", "300.0 ms", "88", "12 (1.2 %)"),
+    ]
 
 
 def live_screen(
