@@ -79,9 +79,11 @@ class Stop:
         """
         from ssbench.core.records import EventRecord  # loads slowly
 
-        text = printable(text.strip())[:MARK_LENGTH]
+        text = printable(text.strip())
         if not text:
             return "a mark needs a text"
+        if len(text) > MARK_LENGTH:
+            return f"the text has {len(text):,} characters; at most {MARK_LENGTH}"
         if self._marked >= MOST_MARKS:
             return f"the run has {MOST_MARKS} marks already"
         event = EventRecord(round(time(), 3), text, printable(who)[:MARK_LENGTH])

@@ -45,7 +45,8 @@ def test_a_mark_is_recorded_once_in_one_bounded_printable_line() -> None:
     stop, found = Stop(), list[EventRecord]()
     end = taking(stop, found)
     assert stop.mark("  node 3\n\x1b down ", "al\x07ice") == ""
-    assert stop.mark("x" * 5000, "page") == ""
+    assert stop.mark("x" * MARK_LENGTH, "page") == ""
+    assert stop.mark("x" * 5000, "page") == "the text has 5,000 characters; at most 200"
     assert stop.mark(" \n", "page") == "a mark needs a text"
     end()
     assert [(each.text, each.who) for each in found] == [

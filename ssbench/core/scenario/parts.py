@@ -275,6 +275,11 @@ def read_stages(
         return ()
     before = len(faults.lines)
     rows = read_rows(raw, STAGE_KEYS, "stages", _STAGE, faults, _check_stage)
+    own = {"profile", "sizes", "pick", "groups", *_ENDS}
+    if not faults.of_header and not any(row.keys() & own for _place, row in rows):
+        for place, row in rows:  # then nothing else sets a stage apart
+            if not row.keys() & {"users", "rate"}:
+                faults.add(place, "neither users nor rate", f"as in {_STAGE}")
     stages = []
     for place, row in rows:
         ends_itself = row.get("operation_count") or row.get("epochs")
@@ -329,8 +334,6 @@ def _check_stage(row: dict[str, Any], place: str, faults: ValidationErrors) -> N
         faults.add(f"{place}.seconds", wrong, 'as in "seconds": 30')
     for key in ends[1:] if all(row[each] for each in ends) else ():
         faults.add(f"{place}.{key}", f"{ends[0]} is given as well", "one of them")
-    if not row.keys() & {"users", "rate", "profile", "sizes", "pick", "groups", *_ENDS}:
-        faults.add(place, "neither users nor rate", f"as in {_STAGE}")
     for key in ("users", "rate"):
         if isinstance(row.get(key), tuple) and "seconds" not in ends:
             faults.add(f"{place}.{key}", "a ramp needs a duration", 'as in "seconds": 30')

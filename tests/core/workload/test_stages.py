@@ -92,7 +92,7 @@ def test_each_stage_has_the_users_and_groups_that_it_asks_for() -> None:
 
 
 def test_a_barrier_is_beside_each_stage_that_is_apart() -> None:
-    plain, own = {"seconds": 1, "users": 2}, {"seconds": 1, "operations": {"read": 1}}
+    plain, own = {"seconds": 1}, {"seconds": 1, "operations": {"read": 1}}
     given = scenario(
         plain, plain, own, plain, {**plain, "barrier": True}, crud_profile=[1, 1, 0, 0],
         initial_files={"a": 3},
