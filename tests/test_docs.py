@@ -416,6 +416,21 @@ def test_pages_that_the_code_names_exist() -> None:
     assert [n for n in named if not (ROOT / n).exists() and not (ROOT / f"{n}.rst").exists()] == []
 
 
+def test_modules_that_comments_and_docstrings_name_exist() -> None:
+    packages = "|".join(path.name for path in (ROOT / "ssbench").iterdir() if path.is_dir())
+    wrong = []
+    for path in [*ROOT.glob("ssbench/**/*.py"), *ROOT.glob("scenarios/*.py")]:
+        for name in re.findall(rf"``(?:ssbench\.)?((?:{packages})(?:\.\w+)+)``", path.read_text()):
+            parts = name.split(".")
+            place = ROOT / "ssbench" / parts[0]
+            while parts[1:] and (place / parts[1]).is_dir():
+                place /= parts.pop(1)
+            module = place / f"{parts[1]}.py" if parts[1:] else place
+            if not (module.exists() or parts[1] in (place / "__init__.py").read_text()):
+                wrong.append(f"{path.name}: {name}")
+    assert wrong == []
+
+
 def test_links_to_sections_resolve() -> None:
     for path in PAGES:
         for page_name, anchor in re.findall(r"[<(]([\w./-]+)#([\w-]+)[>)]", path.read_text()):

@@ -47,6 +47,7 @@ def test_nothing_but_the_table_drivers_and_the_old_reader_names_an_operation() -
         if word in words
     ]
     assert found == []
+    assert [each for each in MAY_NAME if not (PACKAGE / each).exists()] == []
 
 
 def words_of(node: ast.AST) -> list[str]:
