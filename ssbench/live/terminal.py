@@ -306,9 +306,10 @@ def _last_line(title: str, progress: RunProgress) -> str:
         done += f" of {progress.total:,}"
     rate = progress.done / progress.elapsed_s if progress.elapsed_s > 0 else 0.0
     errors = f", {plural(progress.errors, 'error')}" if progress.errors else ""
+    races = f", {plural(progress.lost_races, 'lost race')}" if progress.lost_races else ""
     late = f", {progress.late:,} never started" if progress.late else ""
     late += ", RATE MISSED" if progress.rate_missed else ""
-    return f"{title}: {done} in {clock_text(progress.elapsed_s)} ({rate:,.0f}/s){late}{errors}"
+    return f"{title}: {done} in {clock_text(progress.elapsed_s)} ({rate:,.0f}/s){late}{races}{errors}"
 
 
 def progress_chars(columns: Sequence[Sequence[int]]) -> str:

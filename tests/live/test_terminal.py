@@ -211,6 +211,8 @@ def test_lost_races_are_shown_apart_from_errors() -> None:
     raced = replace(BUSY, operations={CREATE: OperationProgress(900, 12, 28.7, 0.2, 0.3, 88)})
     progress.update(raced)
     assert "1,920 late, 88 lost races, 12 errors (" in stream.getvalue()
+    progress.end_phase()
+    assert stream.getvalue().endswith("1,920 never started, 88 lost races, 12 errors\n")
     assert ("Lost races", "88 (8.8 %)") in [each[:2] for each in figures(raced)]
     assert operation_rows(raced) == [
         ("operation", "done", "per s", "p50", "p99", "lost races", "errors"),
