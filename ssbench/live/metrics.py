@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from ssbench.worker.worker import Worker
 
+_NO_ERRORS = (ErrorKind.NONE, ErrorKind.LOST_RACE)
 _LOOPBACK = "127.0.0.1"
 #: Upper bounds of buckets. A latency is known within 3 %, so it may count for the next one.
 _BOUNDS_S = [
@@ -121,7 +122,7 @@ class RunMetrics(Sink):
             totals.outcomes,
         )
         # All causes from the start: a counter that appears with the first error has no rate then.
-        causes = [(PHASES[Phase.RUN], kind.label) for kind in ErrorKind if kind]
+        causes = [(PHASES[Phase.RUN], kind.label) for kind in ErrorKind if kind not in _NO_ERRORS]
         yield _counter(
             "ssbench_errors", "Failed operations by cause", ["phase", "cause"],
             {each: totals.errors[each] for each in dict.fromkeys([*causes, *totals.errors])},

@@ -110,6 +110,7 @@ def test_counts_go_on_over_the_phases_and_runs_of_a_series(
     metrics.update(replace(STATE, operations=now, errors_by_cause={other: 1}))
     found = scrape()
     assert (found[READS], found["ssbench_errors_total", ("error 901", "run")]) == (75, 1)
+    assert ("ssbench_errors_total", ("lost race", "run")) not in found
     assert found["ssbench_operations_total", ("READ", "run", "lost_race")] == 2 * 2 + 4
 
 
