@@ -309,7 +309,8 @@ def _last_line(title: str, progress: RunProgress) -> str:
     races = f", {plural(progress.lost_races, 'lost race')}" if progress.lost_races else ""
     late = f", {progress.late:,} never started" if progress.late else ""
     late += ", RATE MISSED" if progress.rate_missed else ""
-    return f"{title}: {done} in {clock_text(progress.elapsed_s)} ({rate:,.0f}/s){late}{races}{errors}"
+    counted = f"{late}{races}{errors}"
+    return f"{title}: {done} in {clock_text(progress.elapsed_s)} ({rate:,.0f}/s){counted}"
 
 
 def progress_chars(columns: Sequence[Sequence[int]]) -> str:
