@@ -218,7 +218,8 @@ def inflated(folder: str) -> list[bytes]:
 
 
 def a_scenario(data: bytes) -> None:
-    scenario = Scenario.resolve(data, "x", user_count=3, operation_count=7)
+    ends = {} if b'"stages"' in data else {"operation_count": 7}
+    scenario = Scenario.resolve(data, "x", user_count=3, **ends)
     must_be_line(scenario.summary())
     assert Scenario.from_json(json.dumps(scenario.to_dict())) == scenario, "JSON can carry it"
 

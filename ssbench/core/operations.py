@@ -212,7 +212,11 @@ class Operation(int):
 
 
 #: The effects that a target can have, if not all.
-_EFFECTS = {Target.PAIR: {Effect.CREATES}, Target.CONTAINER: {Effect.NONE}}
+_EFFECTS = {
+    Target.OBJECTS: {*Effect} - {Effect.CONTESTS},
+    Target.PAIR: {Effect.CREATES},
+    Target.CONTAINER: {Effect.NONE},
+}
 
 
 def _known(value: object, default: _Value) -> _Value:

@@ -20,11 +20,11 @@ LOG = (
     '192.0.2.1 - - [20/Nov/2026:08:00:00 +0000] "GET /c/o HTTP/1.1" 200 9\n'
     '192.0.2.1 - - [20/Nov/2026:08:00:01 +0000] "GET /c/o HTTP/1.1" 200 9\n'
 )
-#: Valid values of what commands require; of options that exclude each other, one.
+#: Valid values of what commands or options require; of options that exclude each other, one.
 VALUES = {
     "scenario": ["-f", "very_small"], "slos": ["--slo", "p99<1s"], "container": ["c"],
     "folder": ["."], "place": ["--container", "c"], "logs": ["log"], "into": ["--container", "c"],
-    "a": ["--a", "-u 1"], "b": ["--b", "-u 2"],
+    "a": ["--a", "-u 1"], "b": ["--b", "-u 2"], "otlp": ["--otlp", "http://127.0.0.1:9"],
 }  # fmt: skip
 SWIFT = ["--storage", "swift", "-A", "http://127.0.0.1:9/v1", "-U", "u", "-K", "k"]
 WEBDAV = ["--storage", "webdav", "--url", "http://127.0.0.1:9/d/"]
@@ -83,6 +83,7 @@ def words_of(command: str, row: Option) -> list[str]:
             groups.add(other.exclusive)
         elif other.name == "noop" and row.name != "resume_cleanup":
             words.append("--noop")
+    words += VALUES.get(row.needs, [])
     return [*words, *row.flags[-1:], "BAD", *["other"] * (command == "compare")]
 
 

@@ -112,7 +112,7 @@ def test_verbose_and_quiet_may_precede_or_follow_the_command(command: str) -> No
     needed = {
         "run-scenario": "-f s", "find-limit": "-f s --slo p99<1s", "report-scenario": "-s f",
         "ab": "-f s --a= --b=",
-        "compare": "f g", "browse": "d", "make-key": "f", "nectar": "bench-put",
+        "compare": "f g", "browse": "d", "make-key": "f", "mark": "text", "nectar": "bench-put",
         **{name: "c" for name in COMMANDS if name.startswith("bench ")},
         "bench files": "read d", "gen-files": "d 1 1", "diff-dirs": "a b",
         "make-scenario": "--from-container c", "replay": "f",

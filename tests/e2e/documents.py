@@ -169,6 +169,10 @@ def interrupt(started: Started) -> int:
     return started.wait().status
 
 
+#: What ends a run or a stage -> as soon as it can.
+ENDS = {"run_seconds": 0.1, "seconds": 0.1, "epochs": 1, "operation_count": 5}
+
+
 def scaled(path: Path | None, text: str = "") -> str:
     """A scenario with few and small objects, few operations and few users."""
     keys = json.loads(text or path.read_text())
@@ -178,9 +182,17 @@ def scaled(path: Path | None, text: str = "") -> str:
                 size[name] = min(size[name], 20_000)
         if "size" in size:
             size["size"] = 20_000
-    keys["initial_files"] = {name: min(n, 1) for name, n in keys["initial_files"].items()}
+    files = keys.get("initial_files", {})  # stages with operations need none
+    keys["initial_files"] = {name: min(n, 1) for name, n in files.items()}
     keys |= {"user_count": min(keys["user_count"], 4), "container_count": 1}
-    keys |= {"run_seconds": 0.1} if "run_seconds" in keys else {"operation_count": 5}
+    of_stages = [stage for stage in keys.get("stages", ()) if {*stage} & {*ENDS}]
+    for part in of_stages or [keys]:
+        for key, least in ENDS.items():
+            if key in part:
+                part[key] = least
+                break
+        else:
+            part["operation_count"] = ENDS["operation_count"]
     return json.dumps(keys)
 
 

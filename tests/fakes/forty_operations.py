@@ -39,7 +39,8 @@ def _first_half(rng: Random, size: int) -> tuple[int | bytes, ...]:
 
 def _rows() -> list[Operation]:
     kinds = [
-        *product([Target.OBJECT, Target.OBJECTS], Effect),
+        *product([Target.OBJECT], Effect),
+        *((Target.OBJECTS, effect) for effect in Effect if effect is not Effect.CONTESTS),
         (Target.PAIR, Effect.CREATES), (Target.CONTAINER, Effect.NONE),
     ]  # fmt: skip
     not_found = cycle(NotFound)
@@ -49,7 +50,7 @@ def _rows() -> list[Operation]:
     ]
     rows += [
         (f"argued_{target.value}", target, effect, Body.NONE, next(not_found), ("at", "what"))
-        for target, effect in [kinds[0], kinds[5], *kinds[-2:]]
+        for target, effect in [kinds[0], kinds[len(Effect)], *kinds[-2:]]
     ]
     return [
         Operation(

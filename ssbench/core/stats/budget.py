@@ -24,7 +24,7 @@ _SHARES = {
     "groups": 0.4,
     "causes of errors": 1.0,
     "sources": 1.0,
-    "operations over time": 0.015,
+    "operations over time": 0.025,
     "stages": 0.25,
     "changes of the number of users": 10.0,
     "workers": 10.0,

@@ -136,8 +136,8 @@ def _objects_of(operation: int, scenario: Scenario) -> float:
 
 
 def _rivals(row: Operation, parameters: Mapping[str, int | str]) -> int:
-    """How many operations of a row create the same object."""
-    return int(row.parameter_values(parameters)["rivals"])
+    """How many operations of a row create the same object; 1 if a driver's row doesn't say."""
+    return int(row.parameter_values(parameters).get("rivals", 1))
 
 
 def bench_jobs(
