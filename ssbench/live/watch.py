@@ -407,8 +407,9 @@ def error_causes(progress: RunProgress) -> list[str]:
 
 
 def rate_text(progress: RunProgress) -> str:
-    """``118/s``; in an open loop ``118/s of 120/s due``."""
-    target = "" if progress.target_rate is None else f" of {progress.target_rate:,.10g}/s due"
+    """``118/s``; in an open loop ``118/s of 120/s due``, in a ramp ``118/s of 117.3/s due``."""
+    rate = progress.target_rate
+    target = "" if rate is None else f" of {round(rate, 1) or rate:,.10g}/s due"
     return f"{progress.rate:,.0f}/s{target}"
 
 

@@ -254,7 +254,8 @@ class PhaseMachine:
         """A stage is over before a barrier: send nothing until all of its operations ended."""
         schedule, workload = self.schedule, self._plan.workload
         if workload.exhausted:
-            self.warnings.append(f"Stage {schedule.index + 1}: {workload.exhausted}")
+            name = self._plan.stages[schedule.index].name or schedule.index + 1
+            self.warnings.append(f"Stage {name}: {workload.exhausted}")
         schedule.ended_ns = end_ns
         self._never_before = self._never_started()
         self._mark("pause", end_ns)

@@ -36,6 +36,19 @@ def test_a_run_out_of_objects_reports_it(shell: Shell) -> None:
     assert "no object is left" in said.err
 
 
+def test_a_stage_out_of_objects_is_named(shell: Shell) -> None:
+    said = shell.run(
+        crud_profile=None, operation_count=None,
+        stages=[
+            {"name": "delete", "operations": {"delete": 1}, "operation_count": 9},
+            {"name": "write", "operations": {"create": 1}, "operation_count": 3},
+        ],
+    )  # fmt: skip
+    assert said.status is ExitStatus.OK
+    assert stats_of(shell).total().operations == 5 + 3
+    assert "Stage delete: after 5 operations no object is left" in said.err
+
+
 def noted_workers(monkeypatch: pytest.MonkeyPatch) -> list[LocalWorkers]:
     """Those of each run, once there is a run."""
     begin = LocalWorkers.begin

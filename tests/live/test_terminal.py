@@ -15,7 +15,7 @@ from ssbench.core.live import OperationProgress, RunProgress, WorkerProgress
 from ssbench.core.model import ErrorKind, Phase
 from ssbench.core.operations import CREATE, READ, Operation
 from ssbench.live.terminal import LEGEND, MODES, make_progress
-from ssbench.live.watch import Watch, figures, operation_rows
+from ssbench.live.watch import Watch, figures, operation_rows, rate_text
 from tests.fakes.terminal import FakeTerminal
 
 XTERM = {"TERM": "xterm-256color"}
@@ -201,6 +201,7 @@ def test_without_a_terminal_a_line_of_the_run_has_all_figures() -> None:
         "Benchmark run 0:34: 1,000, 119/s of 120/s due, 12.3 MB/s, 1,920 late, 12 errors"
         " (10 network timeout, 2 status 503), 0:26 left, p50 12.3 ms, p99 1.25 s\n"
     )
+    assert rate_text(replace(BUSY, target_rate=2896.429276)) == "119/s of 2,896.4/s due"
 
 
 def test_lost_races_are_shown_apart_from_errors() -> None:

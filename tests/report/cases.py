@@ -205,6 +205,17 @@ OF_RUNS: dict[str, dict[str, Callable[[], Report]]] = {
         "a stage that rises": lambda: of(
             runs.lasting(40, lambda second: 9 if second < 20 else second, begins=(0, 20))
         ),
+        "a ramp before a stage": lambda: of(
+            runs.lasting(
+                40, lambda second: 9 + second if second < 20 else 30, begins=(0, 20),
+                stages=[{"name": "up", "seconds": 20, "users": [1, 4]}, {"seconds": 20}],
+            )
+        ),
+        "a ramp that stalls before a stage": lambda: of(
+            runs.lasting(40, stalling, begins=(0, 20), stages=[
+                {"name": "up", "seconds": 20, "users": [1, 4]}, {"seconds": 20, "users": 4},
+            ])
+        ),
         "stages that differ": lambda: of(runs.lasting(80, wild, begins=(0, 20, 40, 60))),
         "no success": lambda: of(runs.lasting(14, 0)),
     },

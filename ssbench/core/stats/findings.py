@@ -93,7 +93,8 @@ def steadiness(stats: RunStats) -> list[StageFinding]:
 
     Where results are missing, nothing is known of the seconds that they are missing from.
 
-    Each stage is judged on its own, because stages are meant to differ.
+    Each stage is judged on its own, because stages are meant to differ. Of a ramp beside other
+    stages only stalls are reasons.
     """
     if stats.run.damage:
         return [StageFinding(None, Incomplete(tuple(stats.run.damage)))]
@@ -111,7 +112,10 @@ def steady(stats: RunStats) -> bool | None:
 
 def _noted(stats: RunStats) -> Iterator[StageFinding]:
     several = stats.stage_count > 1
+    load = stats.run.scenario.load
+    ramps = [stage.ends != (None, None) for stage in load] if several else []
     for stage in range(stats.stage_count) if several else (None,):
+        changes = stage is not None and stage < len(ramps) and ramps[stage] and not all(ramps)
         usual_ns = stats.total(stage=stage).last_byte.histogram.quantile(0.5)
         window_s = max(1, ceil((usual_ns or 0) / SECOND_NS))
         # At most one range, as all that is left out of a stage is at its ends.
@@ -123,7 +127,12 @@ def _noted(stats: RunStats) -> Iterator[StageFinding]:
                 zero_s=seconds.start + 1,
                 window_s=window_s,
             )
-            yield from (StageFinding(stage, finding) for finding in found)
+            # A ramp is to change, beside stages that are not; but not to stall.
+            yield from (
+                StageFinding(stage, finding)
+                for finding in found
+                if not changes or isinstance(finding, Stalled)
+            )
 
 
 class Arrivals(Struct, frozen=True):
