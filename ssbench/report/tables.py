@@ -433,10 +433,11 @@ def _table_lines(
     columns = [column for column in columns if "text" in column.formats]
     lines = [[heading(column) for column in columns]]
     lines += [[cell_text(row[column.key], column) for column in columns] for row in rows]
-    if columns[-1].unit is WORD:  # text, at the end: aligned on the left, of any width
+    if columns[-1].unit is WORD:  # text, on the left, of any width if all else fits
         longest = max(len(cells[-1]) for cells in lines)
         lines = [[*cells[:-1], cells[-1].ljust(longest)] for cells in lines]
-        most = None
+        before = sum(max(map(len, cells)) + 2 for cells in list(zip(*lines, strict=True))[:-1])
+        most = None if most and before < most else most
     if title:
         yield title
     yield from aligned(lines, most)
