@@ -246,7 +246,7 @@ def test_a_lost_worker_and_a_killed_master_leave_no_object_and_no_open_upload(
         found = client.list_multipart_uploads(Bucket="bench", Prefix="left_")
         return [upload["Key"] for upload in found.get("Uploads", ())]
 
-    started = commands.start_run("-f", path, "--think-time", 0.05, *options, **given)
+    started = commands.start_run("-f", path, "--think-time", 0.3, *options, **given)
     until("an open upload", open_uploads)
     started.workers()[0].send_signal(signal.SIGKILL)
     until("an initial object", lambda: initial_objects(each_s3))
