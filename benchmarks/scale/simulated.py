@@ -22,9 +22,9 @@ from ssbench.core.operations import OPERATIONS, Operation
 from ssbench.core.settings import StorageSettings
 from ssbench.host.process import allow_many_connections, tune_garbage_collector
 from ssbench.storage.noop import NoopStorage
-from ssbench.transport.ends import WorkerTransport
 from ssbench.transport.key import CurveKey
 from ssbench.transport.sockets import Ports
+from ssbench.transport.worker_transport import WorkerTransport
 from ssbench.worker.worker import Worker, local_settings
 
 _TIMEOUT_S = 30.0

@@ -54,10 +54,10 @@ from ssbench.host.process import (
 )
 from ssbench.host.sampler import StackSampler
 from ssbench.storage.registry import Permissions, open_store
-from ssbench.transport.ends import WorkerTransport
 from ssbench.transport.key import channel_key, load_key
 from ssbench.transport.parent_pipe import GroupStarted, MasterAddress, read_address, to_line
 from ssbench.transport.sockets import Ports
+from ssbench.transport.worker_transport import WorkerTransport
 from ssbench.worker.worker import Worker, local_settings
 
 if TYPE_CHECKING:

@@ -78,7 +78,7 @@ from ssbench.storage.registry import (
     url_count,
 )
 from ssbench.storage.retrying_client import RetryingClient
-from ssbench.transport.ends import MasterTransport
+from ssbench.transport.master_transport import MasterTransport
 
 log = logging.getLogger(__name__)
 

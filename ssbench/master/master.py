@@ -46,7 +46,7 @@ from ssbench.host.sampler import StackSampler
 from ssbench.master.phase_machine import WAIT_S, PhaseMachine, PhaseOutcome, PhasePlan, PhaseState
 from ssbench.master.recorder import HostMetricsRecorder, Recorder, SafeRecorder
 from ssbench.master.worker_wait import ALL_JOINED_NS, FIRST_JOINED_NS, WorkerWait
-from ssbench.transport.ends import MasterTransport
+from ssbench.transport.master_transport import MasterTransport
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from ssbench.core.dispatch.workers import Workers
 from ssbench.core.errors import NoWorkersError
 from ssbench.core.model import SECOND_NS
 from ssbench.core.text import first_of
-from ssbench.transport.ends import MasterTransport
+from ssbench.transport.master_transport import MasterTransport
 
 #: Without --workers or --expect-workers: no new worker for this long means that all have joined.
 ALL_JOINED_NS = 2 * SECOND_NS

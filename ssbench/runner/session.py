@@ -35,8 +35,8 @@ from ssbench.runner.stop import Stop
 from ssbench.storage.options import StoreOptions
 from ssbench.storage.registry import open_admin, open_provider, paths_of, row_of
 from ssbench.storage.retrying_client import RetryingClient
-from ssbench.transport.ends import MasterTransport, pipe_length
 from ssbench.transport.key import CurveKey, channel_key
+from ssbench.transport.master_transport import MasterTransport, pipe_length
 from ssbench.transport.parent_pipe import address_line
 from ssbench.transport.sockets import EVERYWHERE, LOOPBACK, PortInUseError, Ports
 

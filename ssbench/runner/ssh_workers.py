@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ssbench.core.model import Group
     from ssbench.runner.config import RunConfig
     from ssbench.runner.stop import Stop
-    from ssbench.transport.ends import MasterTransport
+    from ssbench.transport.master_transport import MasterTransport
 
 log = logging.getLogger(__name__)
 

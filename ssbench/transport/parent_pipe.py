@@ -34,7 +34,7 @@ from ssbench.transport.key import CurveKey
 from ssbench.transport.sockets import Ports
 
 if TYPE_CHECKING:
-    from ssbench.transport.ends import MasterTransport
+    from ssbench.transport.master_transport import MasterTransport
 
 _SOURCE = "the parent's pipe"
 #: Addresses that stand for all interfaces -> one that reaches them from the same host.

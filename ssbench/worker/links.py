@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.storage.base import ObjectStore
-from ssbench.transport.ends import WorkerTransport
+from ssbench.transport.worker_transport import WorkerTransport
 from ssbench.worker.machine import WorkerMachine
 
 

@@ -32,8 +32,8 @@ from ssbench.host.process import usable_cores
 from ssbench.host.sampler import StackSampler
 from ssbench.storage.base import ObjectStore
 from ssbench.storage.registry import Permissions, open_store
-from ssbench.transport.ends import Control, WorkerTransport
 from ssbench.transport.sockets import TransportError
+from ssbench.transport.worker_transport import Control, WorkerTransport
 from ssbench.worker.links import JobChannel, WorkerStore
 from ssbench.worker.machine import (
     CheckNetwork,

@@ -6,7 +6,7 @@ import pytest
 
 from ssbench.core.messages import Jobs, decode
 from ssbench.core.model import Phase
-from ssbench.transport.ends import MasterTransport
+from ssbench.transport.master_transport import MasterTransport
 from tests.cli.shell import Shell
 
 

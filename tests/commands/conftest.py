@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ssbench.core.messages import ControlState
-from ssbench.transport.ends import MasterTransport
+from ssbench.transport.master_transport import MasterTransport
 from tests.cli.conftest import interrupted_cleanup, shell
 
 __all__ = ["interrupted_cleanup", "shell"]

@@ -20,7 +20,7 @@ from ssbench.runner.results import read_stats
 from ssbench.statfile import StatFileWriter
 from ssbench.storage.base import ContainerInfo, StoreLimits
 from ssbench.storage.noop import NoopStorage
-from ssbench.transport.ends import MasterTransport
+from ssbench.transport.master_transport import MasterTransport
 from tests.cli.shell import Shell
 from tests.fakes.full_disk import fill_disk
 

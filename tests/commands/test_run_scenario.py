@@ -17,7 +17,7 @@ from ssbench.core.model import Phase
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.runner.local_workers import LocalWorkers
 from ssbench.runner.results import read_stats
-from ssbench.transport.ends import MasterTransport
+from ssbench.transport.master_transport import MasterTransport
 from tests.cli.shell import Said, Shell, free_ports, scenario
 from tests.fakes.hostile_swift import Behaviour, HostileSwift, of_objects, of_the_run
 from tests.fakes.server_behaviours import saying, stall

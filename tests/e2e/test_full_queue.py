@@ -9,7 +9,7 @@ QUIET_S = 7
 
 MASTER = """
 import os, time
-from ssbench.transport.ends import MasterTransport
+from ssbench.transport.master_transport import MasterTransport
 from ssbench.transport.sockets import Ports
 wire = MasterTransport("127.0.0.1", Ports(0, 0, 0), None, pipe=2)
 print(wire.ports.work, wire.ports.results, wire.ports.control, flush=True)
@@ -24,7 +24,7 @@ os.kill(os.getpid(), 9)
 WORKER = """
 import subprocess, sys, time
 from ssbench.transport.sockets import Ports
-from ssbench.transport.ends import WorkerTransport
+from ssbench.transport.worker_transport import WorkerTransport
 master = subprocess.Popen([sys.executable, "-c", sys.argv[1]], stdout=subprocess.PIPE)
 ports = Ports(*map(int, master.stdout.readline().split()))
 wire = WorkerTransport("127.0.0.1", ports, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from contextlib import suppress
 from pathlib import Path
 
@@ -90,15 +91,12 @@ def started_within(place: Path) -> list[list[str]]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("moment", "held"),
-    [
-        *((moment, False) for moment in MOMENTS),
-        *((moment, True) for moment in ("the first line", "the first worker", "the stat file")),
-    ],
-)
-def test_interrupting_a_start(commands: Commands, script: Path, moment: str, held: bool) -> None:
-    interrupted(commands, script, MOMENTS[moment], held, "--noop")
+@pytest.mark.parametrize("held", [False, True], ids=["once", "held"])
+@pytest.mark.parametrize("moment", MOMENTS.values(), ids=MOMENTS)
+def test_interrupting_a_start(
+    commands: Commands, script: Path, moment: tuple[str, str, int], held: bool
+) -> None:
+    interrupted(commands, script, moment, held, "--noop")
 
 
 @pytest.mark.parametrize("held", [False, True], ids=["once", "held"])
@@ -109,9 +107,17 @@ def test_interrupting_a_start_of_the_embedded_swift(
     interrupted(commands, script, moment, held, "--embedded-swift")
 
 
+@pytest.mark.parametrize("held", [False, True], ids=["once", "held"])
+def test_interrupting_a_slow_login(commands: Commands, script: Path, held: bool) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/auth/v1.0"
+        words = ("-A", url, "-U", "u", "-K", "k")
+        interrupted(commands, script, ("socket.connect", "", 1), held, *words)
+
+
+@pytest.mark.parametrize("held", [False, True], ids=["once", "held"])
 @pytest.mark.parametrize(
-    ("word", "held"),
-    [("ssbench.worker.machine", False), ("ssbench.cli.worker_options", True), ("zmq", False)],
+    "word", ["ssbench.worker.machine", "ssbench.cli.worker_options", "zmq", "msgspec"]
 )
 def test_interrupting_a_worker(commands: Commands, script: Path, word: str, held: bool) -> None:
     moment = ("import", word, 1, int(held), 2)

@@ -27,9 +27,10 @@ from ssbench.core.messages import (
 from ssbench.core.model import Job, Phase, Result
 from ssbench.core.operations import CREATE, Operation
 from ssbench.core.settings import StorageSettings
-from ssbench.transport.ends import MasterTransport, WorkerTransport
 from ssbench.transport.key import CurveKey, channel_key
+from ssbench.transport.master_transport import MasterTransport
 from ssbench.transport.sockets import Ports
+from ssbench.transport.worker_transport import WorkerTransport
 from ssbench.worker.worker import Worker, local_settings
 from tests.fakes.batches import unpack_results
 from tests.fakes.control_states import IDLE

@@ -10,9 +10,9 @@ from ssbench import __version__
 from ssbench.core.columns import JOB_SCHEMAS, JobLayout
 from ssbench.core.messages import Bye, ControlState, Heartbeat, Hello, Jobs, Ready, decode
 from ssbench.core.model import Job
-from ssbench.transport.ends import WorkerTransport
 from ssbench.transport.key import CurveKey
 from ssbench.transport.sockets import Ports
+from ssbench.transport.worker_transport import WorkerTransport
 
 #: Called with the scripted, a batch and its jobs.
 Script = Callable[["ScriptedWorker", Jobs, list[Job]], None]

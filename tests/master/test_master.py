@@ -54,9 +54,10 @@ from ssbench.master.master import Master
 from ssbench.master.phase_machine import PhaseOutcome, PhasePlan
 from ssbench.storage.noop import NoopStorage
 from ssbench.storage.registry import Permissions, open_store
-from ssbench.transport.ends import MasterTransport, WorkerTransport
+from ssbench.transport.master_transport import MasterTransport
 from ssbench.transport.network import NetworkListener
 from ssbench.transport.sockets import Ports
+from ssbench.transport.worker_transport import WorkerTransport
 from ssbench.worker import links as store_module
 from ssbench.worker import machine as machine_module
 from ssbench.worker.worker import Worker, local_settings

@@ -21,8 +21,8 @@ from ssbench.master.master import Master
 from ssbench.runner.config import WORKER_COMMAND, RunConfig, find_scenario
 from ssbench.runner.local_workers import LocalWorkers, start_local_workers
 from ssbench.storage.options import StoreOptions
-from ssbench.transport.ends import MasterTransport
 from ssbench.transport.key import CurveKey
+from ssbench.transport.master_transport import MasterTransport
 from ssbench.transport.parent_pipe import MasterAddress, address_line
 from ssbench.transport.sockets import Ports
 from tests.descriptors import open_descriptors

@@ -25,8 +25,8 @@ from ssbench.runner.config import RunConfig, find_scenario
 from ssbench.runner.ssh_workers import SshWorkers
 from ssbench.runner.stop import Stop
 from ssbench.storage.options import StoreOptions
-from ssbench.transport.ends import MasterTransport
 from ssbench.transport.key import CurveKey
+from ssbench.transport.master_transport import MasterTransport
 from ssbench.transport.sockets import Ports
 from tests.fakes.fake_ssh import fake_ssh, started
 from tests.timing import PATIENCE_S

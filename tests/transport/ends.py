@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from ssbench.core.messages import Expired, Jobs, Message, decode, encode
-from ssbench.transport.ends import Control, MasterTransport, WorkerTransport
 from ssbench.transport.key import CurveKey
+from ssbench.transport.master_transport import MasterTransport
 from ssbench.transport.sockets import Ports
+from ssbench.transport.worker_transport import Control, WorkerTransport
 from tests.fakes.control_states import IDLE
 from tests.timing import PATIENCE_S
 

@@ -15,8 +15,9 @@ import zmq
 from ssbench.core.messages import Bye, Jobs, encode
 from ssbench.transport import authenticator
 from ssbench.transport.authenticator import CLOSED_EARLY, NO_KEY, OTHER_KEY, ZapAuthenticator
-from ssbench.transport.ends import Control, MasterTransport, WorkerTransport
 from ssbench.transport.key import CurveKey
+from ssbench.transport.master_transport import MasterTransport
+from ssbench.transport.worker_transport import Control, WorkerTransport
 from tests.fakes.control_states import IDLE
 from tests.fakes.hostile_peers import call, greeting, subscriptions
 from tests.transport.ends import ANY, PATIENCE_S, all_channels, until, worker_of

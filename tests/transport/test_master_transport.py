@@ -10,8 +10,8 @@ import zmq
 
 from ssbench.core.errors import ExitStatus
 from ssbench.core.messages import SECRET_BYTES, Ack, Bye, Hello, Message, encode
-from ssbench.transport.ends import MasterTransport, pipe_length
 from ssbench.transport.key import CurveKey
+from ssbench.transport.master_transport import MasterTransport, pipe_length
 from ssbench.transport.sockets import Ports, TransportError
 from tests.transport.ends import ANY, until
 

@@ -12,10 +12,10 @@ import pytest
 
 from ssbench.core.messages import NetworkCheck
 from ssbench.transport import network
-from ssbench.transport.ends import WorkerTransport
 from ssbench.transport.key import CurveKey, channel_key
 from ssbench.transport.network import NetworkError, NetworkListener, end, measure
 from ssbench.transport.sockets import Ports, TransportError
+from ssbench.transport.worker_transport import WorkerTransport
 
 KEY = CurveKey.generate()
 

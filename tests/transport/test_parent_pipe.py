@@ -9,8 +9,8 @@ import pytest
 
 from ssbench.core.errors import UsageError
 from ssbench.core.model import WorkerExit
-from ssbench.transport.ends import MasterTransport
 from ssbench.transport.key import CurveKey
+from ssbench.transport.master_transport import MasterTransport
 from ssbench.transport.parent_pipe import (
     GroupStarted,
     MasterAddress,

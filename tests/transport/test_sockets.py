@@ -9,8 +9,8 @@ import threading
 import pytest
 import zmq
 
-from ssbench.transport.ends import MasterTransport
 from ssbench.transport.key import CurveKey
+from ssbench.transport.master_transport import MasterTransport
 from ssbench.transport.sockets import (
     BACKLOG,
     HAS_BATCH,

@@ -9,8 +9,9 @@ from contextlib import closing
 import pytest
 
 from ssbench.core.messages import Bye
-from ssbench.transport.ends import MasterTransport, WorkerTransport
+from ssbench.transport.master_transport import MasterTransport
 from ssbench.transport.sockets import Ports, TransportError
+from ssbench.transport.worker_transport import WorkerTransport
 from tests.fakes.control_states import IDLE
 from tests.transport.ends import ANY, until, worker_of
 
@@ -29,7 +30,7 @@ def test_malformed_messages_on_the_control_port_are_rejected() -> None:
 
 
 def test_a_worker_ends_without_a_master(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ssbench.transport.ends.LINGER_MS", 3_600_000)
+    monkeypatch.setattr("ssbench.transport.worker_transport.LINGER_MS", 3_600_000)
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
     transport = WorkerTransport("127.0.0.1", Ports(port, port, port), None)

@@ -221,7 +221,7 @@ batches_of_all_sorts = st.one_of(
 )
 
 
-@settings(max_examples=30)
+@settings(max_examples=60)
 @given(batches_of_all_sorts, st.sampled_from([0, 777]))
 def test_joined_columns_give_the_same_report_as_single_rows(
     batches: list[list[Result]], shift_ns: int

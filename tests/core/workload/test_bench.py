@@ -391,7 +391,7 @@ class RunMachine(RuleBasedStateMachine):
 
 
 TestRun = RunMachine.TestCase
-TestRun.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
+TestRun.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
 
 
 @pytest.mark.parametrize(
