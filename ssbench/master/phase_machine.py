@@ -270,6 +270,8 @@ class PhaseMachine:
         if ending is not None:
             self._stop(ending, now_ns)
             return
+        if not workers.load_workers:
+            return  # the stage would pass without operations, unless a worker joins
         schedule = self.schedule
         if not workers.stopping:  # the stage has been chosen
             if workers.ready() or now_ns >= self._connect_until_ns:

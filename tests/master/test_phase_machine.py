@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from itertools import islice
 from random import Random
@@ -196,6 +197,161 @@ def test_where_all_workers_leave_before_it_begins_it_fails_at_once_with_the_last
     here.machine.worker_left(1, "no such driver")
     assert here.end() == ("failed", "no worker could open the store: no such driver")
     assert here.outcome.seconds < 1
+
+
+# Barriers ----------------------------------------------------------------------------------
+
+
+class Gates(Ledger):
+    """A workload that notes when each stage behind a barrier begins."""
+
+    def __init__(self) -> None:
+        super().__init__(10**6)
+        self.begun: list[int] = []
+
+    def begin_stage(self, index: int) -> None:
+        self.begun.append(index)
+
+
+class BarrierScene(Scene):
+    """Two stages and a barrier between them. At the barrier the worker does what ``waits`` says, in
+    each turn: False goes on to the next of them."""
+
+    def __init__(self, *stages: Stage, **options: Any) -> None:
+        self.gates = Gates()
+        two = stages or (Stage(1.0, 4), Stage(1.0, 2, barrier=True))
+        super().__init__(0, *two, ledger=self.gates, **options)
+        self.stops_at_once = False
+        self.at_barrier: list[tuple[bool, int]] = []  #: stopping, and users, in each turn of it
+        self.then = self.wait_there
+
+    def wait_there(self) -> None:
+        workers = self.workers
+        if self.machine.state is PhaseState.BARRIER:
+            self.at_barrier.append((workers.stopping, workers.users))
+            self.arrive_at_barrier()
+        elif workers.stopping:
+            self.ready(stopped=True)
+
+    def arrive_at_barrier(self) -> None:
+        self.ready(stopped=self.workers.stopping)
+
+
+def test_a_stage_behind_a_barrier_begins_when_operations_have_ended_and_workers_are_ready() -> None:
+    here = BarrierScene()
+    turns: list[str] = []
+
+    def arrive() -> None:
+        dispatcher = here.machine.dispatcher
+        turns.append("stopping" if here.workers.stopping else "resuming")
+        here.works = len(turns) > 5  # until then operations are in flight
+        if here.workers.stopping and len(turns) > 9:
+            assert dispatcher.idle
+            here.ready(stopped=True)
+        elif turns.count("resuming") > 4:
+            here.ready()
+
+    here.arrive_at_barrier = arrive  # type: ignore[method-assign]
+    inner = here.then
+
+    def then() -> None:
+        if here.now_ns > here.workers.start_ns + 0.9 * SECOND_NS and not turns:
+            here.works = False
+        inner()
+
+    here.then = then
+    assert here.end() == ("complete", "")
+    assert (turns.count("stopping"), turns.count("resuming")) == (10, 5)
+    waited_s = 15 * WAIT_S
+    assert here.marks() == [
+        (0.0, "stage", 0), (1.0, "pause", 0), (pytest.approx(1 + waited_s, abs=WAIT_S), "stage", 1),
+        (pytest.approx(2 + waited_s, abs=WAIT_S), "end", 1),
+    ]  # fmt: skip
+    assert here.gates.begun == [1]
+    assert {users for stopping, users in here.at_barrier if not stopping} == {2}
+    assert here.outcome.counts.lost == 0
+
+
+def test_an_operation_that_never_ends_holds_a_barrier_no_longer_than_the_drain_timeout() -> None:
+    here = BarrierScene(drain_timeout_s=2.0)
+    inner = here.then
+
+    def then() -> None:
+        since_s = (here.now_ns - here.workers.start_ns) / SECOND_NS
+        here.works = since_s < 0.9 or here.machine.schedule.index == 1
+        if not here.works:
+            for number, _jobs in here.sent():
+                here.machine.dispatcher.acked(1, [number], here.now_ns)
+        inner()
+
+    here.then = then
+    assert here.end() == ("complete", "")
+    names = [(round(at_s), name) for at_s, name, _stage in here.marks()]
+    assert names == [(0, "stage"), (1, "pause"), (3, "stage"), (4, "end")]
+    (warning,) = here.machine.warnings
+    assert re.fullmatch(r"\d+ operations did not end within 2 s: counted as lost", warning)
+    assert here.outcome.counts.lost > 0
+
+
+def test_a_barrier_does_not_wait_for_a_worker_that_is_lost_there() -> None:
+    here = BarrierScene()
+    here.deliver(hello(2, worker_id="other"))
+
+    def arrive() -> None:
+        if len(here.at_barrier) == 5:
+            here.deliver(Bye(2, "killed"))
+            here.machine.worker_left(2)
+        here.ready(stopped=here.workers.stopping)
+
+    here.arrive_at_barrier = arrive  # type: ignore[method-assign]
+    here.begin()
+    here.ready(incarnation=2)
+    while here.machine.state is not PhaseState.OVER:
+        here.turn()
+    assert [mark[1:] for mark in here.marks()] == [
+        ("stage", 0), ("pause", 0), ("stage", 1), ("end", 1),
+    ]  # fmt: skip
+    stopping = [stopping for stopping, _users in here.at_barrier]
+    assert stopping == [True] * 5 + [False]
+    assert here.gates.begun == [1]
+
+
+def test_without_any_worker_left_at_a_barrier_the_phase_fails() -> None:
+    here = BarrierScene(worker_wait_s=3.0)
+
+    def arrive() -> None:
+        if here.workers.present:
+            here.deliver(Bye(1, "killed"))
+            here.machine.worker_left(1)
+
+    here.arrive_at_barrier = arrive  # type: ignore[method-assign]
+    assert here.end() == ("failed", "all workers are gone")
+    assert here.gates.begun == []
+    assert [mark[1:] for mark in here.marks()] == [("stage", 0), ("pause", 0), ("end", 0)]
+    waited_s = (here.now_ns - here.workers.start_ns) / SECOND_NS - 1
+    assert waited_s == pytest.approx(3, abs=2 * WAIT_S)
+
+
+def test_an_interrupt_at_a_barrier_ends_the_phase() -> None:
+    here = BarrierScene()
+    here.arrive_at_barrier = lambda: here.machine.abort(  # type: ignore[method-assign]
+        "interrupted", "SIGINT"
+    )
+    assert here.end() == ("interrupted", "SIGINT")
+    assert here.gates.begun == []
+    assert here.marks()[-1] == (1.0, "end", 0), "when the load ended, not the wait"
+
+
+def test_a_ramp_behind_a_barrier_changes_the_users_step_by_step() -> None:
+    here = BarrierScene(Stage(0.5, 2), Stage(3.0, 1, users_to=3, barrier=True))
+    assert here.end() == ("complete", "")
+    begin_s = next(at_s for at_s, _name, stage in here.marks() if stage == 1)
+    users = [
+        (round(at_s - begin_s, 1), users) for at_s, name, users in here.users() if name != "pause"
+    ]
+    assert users[1] == (0.0, 1)
+    assert [each for _at_s, each in users[1:-1]] == [1, 2, 3]
+    assert [at_s for at_s, _users in users[2:4]] == pytest.approx([1, 2], abs=0.3)
 
 
 # Marks -------------------------------------------------------------------------------------

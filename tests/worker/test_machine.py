@@ -277,6 +277,43 @@ def test_a_phase_that_ends_before_the_store_connects_is_not_reported() -> None:
 # Jobs in, results out ------------------------------------------------------------------------
 
 
+def test_at_a_barrier_a_worker_stops_and_resumes_once_it_has_connections_for_the_next_stage() -> (
+    None
+):
+    here = at_work(2)
+    own = here.machine.incarnation
+    here.arrive(1, 2, 3)
+    (first,) = here.start(1)
+    here.control(stopping=True)
+    assert here.all_of(Returned)[0].numbers == [2, 3]
+    assert [ready.stopped for ready in here.all_of(Ready)] == [True]
+    here.finish(first)
+    here.connects = False
+    here.control(stopping=False, workers={own: (4, 0)})
+    assert [connect.users for connect in here.all_of(Connect)] == [4]
+    assert len(here.all_of(Ready)) == 1, "it is not yet connected for 4 users"
+    here.machine.connected(here.phase, 4)
+    here.settle()
+    assert [ready.stopped for ready in here.all_of(Ready)] == [True, False]
+    here.arrive(4)
+    assert here.phase.held.users == [4]
+    assert [job.number for job in here.start(1)] == [4]
+    here.control(stopping=True)
+    assert [ready.stopped for ready in here.all_of(Ready)] == [True, False, True]
+
+
+def test_a_late_control_state_of_before_a_barrier_resumes_nothing() -> None:
+    here = at_work(2)
+    here.control(stopping=True)
+    stopped = here.state.serial
+    here.control(serial=stopped - 1, stopping=False)
+    here.arrive(1)
+    assert [message.numbers for message in here.all_of(Returned)] == [[1]]
+    here.control(serial=stopped + 1, stopping=False)
+    here.arrive(2)
+    assert here.phase.held.queued == 1
+
+
 def test_a_worker_runs_no_more_users_than_it_offered() -> None:
     here = Script(concurrency=2)
     here.join(users=1_000_000)
