@@ -44,8 +44,8 @@ from ssbench.core.operations import (
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.storage.http import connection as httpconn
 from ssbench.storage.http import store as httpstore
+from ssbench.storage.http.connection import NO_CONTINUE
 from ssbench.storage.http.pool import ConnectionPool
-from ssbench.storage.http.store import NO_CONTINUE
 from ssbench.storage.options import shown_url
 from ssbench.storage.registry import ROWS, load, open_admin, open_store
 from ssbench.storage.s3.client import AwsKeys, issue

@@ -123,6 +123,19 @@ class Address:
         return f"<Address {self.name}, {self.open} open{', left out' * self.left_out}>"
 
 
+class Remarks:
+    """What a driver says of the store beside its results, for the report: each line once."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []  #: which no operation has taken yet
+        self._said: set[str] = set()
+
+    def say(self, line: str) -> None:
+        if line not in self._said:
+            self._said.add(line)
+            self.lines.append(line)
+
+
 class Dialler:
     """Opens streams to one endpoint within the connect timeout.
 
@@ -132,6 +145,7 @@ class Dialler:
     :param sources: IP addresses of this host to connect from, in turn; (): the system chooses.
     :param numbers: of addresses, by name; those of names that have several are added. Diallers of
         one store share it.
+    :param remarks: gets what became of addresses of a name that has several.
     """
 
     def __init__(
@@ -141,6 +155,7 @@ class Dialler:
         context: ssl.SSLContext | None = None,
         sources: Sequence[str] = (),
         numbers: dict[str, int] | None = None,
+        remarks: Remarks | None = None,
     ) -> None:
         self.numbers = {} if numbers is None else numbers
         self._sources: Iterator[str | None] = cycle(sources or (None,))
@@ -153,9 +168,7 @@ class Dialler:
         self.fails = False  #: no address connected, the last time
         self._last = 0  # index of the address that was used last
         self._retrying: dict[Address, Greenlet] = {}
-        #: What became of addresses, a line each, for the report; of a name that has several.
-        self.notes: list[str] = []
-        self._said: set[str] = set()
+        self.remarks = remarks or Remarks()
 
     def least_busy(self) -> Address:
         """The address for the next request: of those with the fewest connections in use the one
@@ -275,8 +288,10 @@ class Dialler:
         self._retrying[address] = spawn(self._try_again, address)
         if not _is_this_host(self.endpoint.host):  # whose server may well listen on one of two
             cause = error.detail if isinstance(error, StorageError) else _cause(error)
-            self._say(f"{address.name}, an address of {self.endpoint.host}: {cause}: it was left"
-                      f" out, and tried again each {RETRY_S:g} s")  # fmt: skip
+            self.remarks.say(
+                f"{address.name}, an address of {self.endpoint.host}: {cause}: it was left out, and"
+                f" tried again each {RETRY_S:g} s"
+            )
 
     def _try_again(self, address: Address) -> None:
         """Connect to it until that succeeds; in its own greenlet, so that no operation waits."""
@@ -291,12 +306,9 @@ class Dialler:
             address.left_out = False
         self._retrying.pop(address, None)
         if not _is_this_host(self.endpoint.host):
-            self._say(f"{address.name}, an address of {self.endpoint.host}: it answers again")
-
-    def _say(self, line: str) -> None:
-        if line not in self._said:
-            self._said.add(line)
-            self.notes.append(line)
+            self.remarks.say(
+                f"{address.name}, an address of {self.endpoint.host}: it answers again"
+            )
 
     @property
     def has_name(self) -> bool:

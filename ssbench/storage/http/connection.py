@@ -19,6 +19,7 @@ from gevent import Timeout
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Timing
+from ssbench.storage.http.addresses import Remarks
 from ssbench.storage.http.response import (
     CHUNKED,
     HEAD_ONLY,
@@ -41,6 +42,10 @@ BUFFER_SIZE = 65536
 IDLE = -1  #: Connection.deadline_ns of an idle connection
 _MAX_INTERIM = 100  #: 1xx responses to one request
 CONTINUE_S = 1.0  #: how long an upload waits for 100 Continue
+NO_CONTINUE = (
+    f"the store sent no 100 Continue: uploads waited {CONTINUE_S:g} s for it before they sent the"
+    " content, and their latencies include that (expect_continue)"
+)
 #: A response that is older than its request by more than this answers another one: the kernel's
 #: times are of another clock, which is known to within this.
 _CLOCK_ERROR_NS = 20_000
@@ -102,9 +107,12 @@ class EndpointState:
     :param name: of the endpoint, for error messages.
     :param url: the storage URL's index, for Timing.
     :param keep_alive: False: a connection serves one request.
+    :param remarks: gets NO_CONTINUE.
     """
 
-    def __init__(self, name: str, url: int, keep_alive: bool) -> None:
+    def __init__(
+        self, name: str, url: int, keep_alive: bool, remarks: Remarks | None = None
+    ) -> None:
         self.keep_alive = keep_alive
         self.name = name
         self.url = url
@@ -116,7 +124,7 @@ class EndpointState:
         #: Valid for the caller of that request until its next wait.
         self.error_headers: Mapping[str, str] = {}
         self.error_body = b""
-        self.lacks_continue = False  #: an upload waited in vain for 100 Continue
+        self.remarks = remarks or Remarks()
 
 
 class Connection:
@@ -330,7 +338,7 @@ class Connection:
                 if self._interim:
                     return True
                 self.stream.wait_readable()
-        self._shared.lacks_continue = True
+        self._shared.remarks.say(NO_CONTINUE)
         return True
 
     def _check_open(self) -> None:

@@ -6,9 +6,9 @@ checks all connections in use. It shuts down those that timed out, which wakes t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from time import perf_counter_ns, time
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from time import perf_counter_ns
+from typing import Any
 
 from gevent import get_hub
 from gevent.pool import Pool as GreenletPool
@@ -16,7 +16,7 @@ from gevent.pool import Pool as GreenletPool
 from ssbench.core.errors import StorageError
 from ssbench.core.model import SECOND_NS, ErrorKind, Timing
 from ssbench.core.settings import StorageSettings
-from ssbench.storage.http.addresses import Dialler, StorageUrl
+from ssbench.storage.http.addresses import Dialler, Remarks, StorageUrl
 from ssbench.storage.http.connection import IDLE, Connection, Disconnected, EndpointState, Upload
 from ssbench.storage.http.response import Collector, error_line
 from ssbench.storage.options import HttpSettings, client_context, shown_url
@@ -29,35 +29,12 @@ _LONG_IDLE_NS = SECOND_NS
 _CONNECT_AT_ONCE = 64
 
 
-#: ``sign(method, path, query, headers, payload hash or None, wall time)`` returns further header
-#: lines, each with its CRLF. Called for each attempt, immediately before it is sent. ``headers``
-#: is the str that the driver passed to ``request_signed``.
-Sign = Callable[[str, str, str, str, str | None, float], bytes]
-
-
-class UnsignedRequest(NamedTuple):
-    """What ``Sign`` signs."""
-
-    method: str
-    path: str  #: quoted
-    query: str  #: without "?"; "" for none
-    headers: str  #: lines, each with its CRLF; at least Host
-    payload_hash: str | None = None
-    unsigned_headers: str = ""  #: further lines, which ``Sign`` doesn't get
-
-
-def no_signature(*_: object) -> bytes:
-    """The default of ``sign``: no further header lines."""
-    return b""
-
-
 class ConnectionPool:
     """The connections to one storage URL, reused in LIFO order; where its name has several
     addresses, spread over these: each request goes to the one with the fewest connections in use.
 
     :param url: the storage URL's index, for Timing.
     :param keep_alive: False: a connection for each request.
-    :param sign: signs what ``request_signed`` sends. ``request`` costs the same with and without.
     """
 
     def __init__(
@@ -67,16 +44,14 @@ class ConnectionPool:
         url: int = 0,
         *,
         keep_alive: bool = True,
-        sign: Sign = no_signature,
     ) -> None:
-        self._dialler = dialler
+        self.dialler = dialler
         self.name = str(dialler.endpoint)  #: for messages
-        self._shared = EndpointState(self.name, url, keep_alive)
+        self.shared = EndpointState(self.name, url, keep_alive, dialler.remarks)
         self._idle: list[Connection] = []  # none where there are several addresses
         self._all: set[Connection] = set()
         self._closed = False
         self._network_timeout_s = network_timeout_s
-        self._sign = sign
         # ref=False: the timer alone doesn't keep the hub's loop alive.
         interval = min(_SWEEP_S, network_timeout_s / 4)
         loop: Any = get_hub().loop
@@ -93,7 +68,7 @@ class ConnectionPool:
         deadline_ns: int = 0,
         collector: Collector | None = None,
         longest: int = 0,
-        unsigned: UnsignedRequest | None = None,
+        signed: Callable[[], bytes] | None = None,
     ) -> Timing:
         """Send a request; returns the Timing of the response, whatever its status.
 
@@ -102,7 +77,7 @@ class ConnectionPool:
         same holds if the server had sent 408 (Request Timeout) before it received the request.
 
         :param longest: bytes of the longest object that the response may carry.
-        :param unsigned: if given, a second attempt is signed again; ``head`` is of the first one.
+        :param signed: gives the head of a second attempt, signed again; None: the same.
         :raises StorageError: there was no complete response.
         """
         connection = self._idle.pop() if self._idle else self._next(deadline_ns)
@@ -120,28 +95,15 @@ class ConnectionPool:
         else:
             self._release(connection, timing)
             return timing
-        if unsigned is not None:
-            head = self._signed_head(unsigned)
+        head = head if signed is None else signed()
         return self._request_anew(head, upload, deadline_ns, collector, longest)
-
-    def request_signed(
-        self,
-        unsigned: UnsignedRequest,
-        upload: Upload | None = None,
-        deadline_ns: int = 0,
-        collector: Collector | None = None,
-        longest: int = 0,
-    ) -> Timing:
-        """As ``request``, with the header lines that ``sign`` gives for each attempt."""
-        head = self._signed_head(unsigned)
-        return self.request(head, upload, deadline_ns, collector, longest, unsigned)
 
     def status_error(self, method: str, timing: Timing) -> StorageError:
         """The error for an unsuccessful response; of kind UNAUTHORIZED if its status is 401.
 
         Call it before any other wait.
         """
-        line = error_line(self._shared.error_body)
+        line = error_line(self.shared.error_body)
         return StorageError(
             ErrorKind.UNAUTHORIZED if timing.status == 401 else ErrorKind.STATUS,
             f"{self.name}: {method} returned {self.status_text(timing.status)}"
@@ -152,56 +114,25 @@ class ConnectionPool:
 
     def status_text(self, status: int) -> str:
         """The status of the last response, and where it redirects to."""
-        target = self._shared.error_headers.get("location", "")
+        target = self.shared.error_headers.get("location", "")
         is_redirect = status // 100 == 3 and target
         return f"{status}, a redirect to {shown_url(target)}" if is_redirect else str(status)
 
     @property
-    def lacks_continue(self) -> bool:
-        """Whether an upload waited in vain for 100 Continue."""
-        return self._shared.lacks_continue
-
-    @property
-    def notes(self) -> list[str]:
-        """Lines on addresses that were left out, for the report; taken from here."""
-        return self._dialler.notes
-
-    @property
-    def numbers(self) -> Mapping[str, int]:
-        """Address -> its number in a Timing, in ascending order; of all pools of the store."""
-        return self._dialler.numbers
-
-    @property
     def in_use(self) -> int:
         """Connections that serve a request, or are being opened."""
-        return sum(each.in_use for each in self._dialler.addresses) - len(self._idle)
-
-    @property
-    def refuses(self) -> bool:
-        """Whether no connection could be opened the last time."""
-        return self._dialler.fails
-
-    @property
-    def may_have_several(self) -> bool:
-        """Whether its host is a name, which may have several addresses."""
-        return self._dialler.has_name
-
-    @property
-    def error_response(self) -> tuple[Mapping[str, str], bytes]:
-        """Headers (names in lower case) and first KiB of the body of the last response with a
-        status of 300 or above. Valid until the next wait after its request."""
-        return self._shared.error_headers, self._shared.error_body
+        return sum(each.in_use for each in self.dialler.addresses) - len(self._idle)
 
     def connect(self, count: int) -> None:
         """Open connections until there are ``count``; stops silently at the first failure."""
-        if not self._shared.keep_alive:
+        if not self.shared.keep_alive:
             return
         failures: list[str] = []
         openers = GreenletPool(_CONNECT_AT_ONCE)
         if count > len(self._all) and not self._all:
             self._open_idle(failures)  # from then on the addresses are known
         # As many to each as it can have in use while all of them answer.
-        addresses = len(self._dialler.addresses) or 1
+        addresses = len(self.dialler.addresses) or 1
         for _ in range(-(-count // addresses) * addresses - len(self._all)):
             openers.spawn(self._open_idle, failures)
         openers.join()
@@ -209,24 +140,17 @@ class ConnectionPool:
     def close(self) -> None:
         """Close all connections; requests in flight fail with RESET."""
         self._closed = True
-        self._dialler.close()
+        self.dialler.close()
         for connection in [each for each in self._all if each.deadline_ns == IDLE]:
             self._drop(connection)
         self._idle.clear()
-        for address in self._dialler.addresses:
+        for address in self.dialler.addresses:
             address.idle.clear()
         for connection in self._all:
             connection.abort(ErrorKind.RESET, "closed by us")
         self._timer.stop()
         self._timer.close()
         self._sweeping = True  # never again
-
-    def _signed_head(self, unsigned: UnsignedRequest) -> bytes:
-        method, path, query, headers, payload_hash, others = unsigned
-        target = f"{path}?{query}" if query else path
-        signature = self._sign(method, path, query, headers, payload_hash, time())
-        head = f"{method} {target} HTTP/1.1\r\n{headers}{others}".encode()
-        return b"%s%s\r\n" % (head, signature)
 
     def _request_anew(
         self,
@@ -281,28 +205,28 @@ class ConnectionPool:
 
     def _next(self, deadline_ns: int) -> Connection:
         """A kept connection to the least busy of several addresses, or a new one."""
-        if len(self._dialler.addresses) > 1:
-            address = self._dialler.least_busy()
+        if len(self.dialler.addresses) > 1:
+            address = self.dialler.least_busy()
             if address.idle and not address.left_out:
-                self._dialler.use(address)
+                self.dialler.use(address)
                 return address.idle.pop()  # type: ignore[no-any-return]
         return self._open(deadline_ns)
 
     def _open(self, deadline_ns: int) -> Connection:
         try:
-            stream = None if self._closed else self._dialler.open(deadline_ns)
+            stream = None if self._closed else self.dialler.open(deadline_ns)
         except StorageError as error:
-            error.url = self._shared.url
+            error.url = self.shared.url
             raise
         if stream is None or self._closed:
             if stream is not None:
                 stream.close()
             raise StorageError(
-                ErrorKind.RESET, f"{self.name}: closed by us", sent=False, url=self._shared.url
+                ErrorKind.RESET, f"{self.name}: closed by us", sent=False, url=self.shared.url
             )
-        connection = Connection(stream, self._shared)
+        connection = Connection(stream, self.shared)
         self._all.add(connection)
-        addresses = self._dialler.addresses
+        addresses = self.dialler.addresses
         connection.idle = connection.address.idle if len(addresses) > 1 else self._idle
         for address in addresses if len(addresses) > 1 else ():
             while address.left_out and address.idle:  # their server has gone, too
@@ -364,13 +288,10 @@ def open_pools(
     http: HttpSettings,
     settings: StorageSettings,
     sites: Sequence[StorageUrl],
-    signs: Sequence[Sign] = (),
 ) -> list[ConnectionPool]:
-    """One connection pool per storage URL; they share one TLS context.
-
-    :param signs: one per storage URL; empty: requests are not signed.
-    """
+    """One connection pool per storage URL; they share one TLS context."""
     numbers: dict[str, int] = {}
+    remarks = Remarks()
     context = client_context(http) if any(site.endpoint.tls for site in sites) else None
     return [
         ConnectionPool(
@@ -380,11 +301,11 @@ def open_pools(
                 context if site.endpoint.tls else None,
                 settings.source_addresses,
                 numbers,
+                remarks,
             ),
             settings.network_timeout_s,
             index,
             keep_alive=settings.keep_alive,
-            sign=signs[index] if signs else no_signature,
         )
         for index, site in enumerate(sites)
     ]

@@ -17,7 +17,7 @@ from ssbench.core import operations
 from ssbench.core.bodycheck import claimed_md5
 from ssbench.core.content import content_mark, source_of
 from ssbench.core.errors import StorageError, UsageError
-from ssbench.core.model import ErrorKind, Job, LargeObject, LargeRead, Phase, Timing
+from ssbench.core.model import ErrorKind, Job, LargeObject, LargeRead, Timing
 from ssbench.core.naming import (
     CONTENT_HEADER,
     HEADERS_HEADER,
@@ -29,7 +29,7 @@ from ssbench.core.part_times import summary
 from ssbench.core.settings import URL_CHOICES, StorageSettings
 from ssbench.storage.base import METHODS, Action, Listed, Page, all_pages, listed_of, methods_of
 from ssbench.storage.directory import PIECE, DirectorySource, file_contents
-from ssbench.storage.http.connection import CONTINUE_S, Upload
+from ssbench.storage.http.connection import Upload
 from ssbench.storage.http.pool import ConnectionPool
 from ssbench.storage.http.response import (
     Collector,
@@ -45,7 +45,6 @@ from ssbench.storage.http.verify import (
     Md5Body,
     SummedBody,
     begin_of,
-    note,
     sum_of,
     verifier_of,
 )
@@ -56,10 +55,6 @@ ADMIN_TIMEOUTS = 15
 #: Minimum size in bytes of a body's pieces. The kernel accepts megabytes per call, and evicts
 #: Python's memory from the cache with each copy: few pieces save a sixth of a long upload's cost.
 _PIECE = 1024 * 1024
-NO_CONTINUE = (
-    f"the store sent no 100 Continue: uploads waited {CONTINUE_S:g} s for it before they sent the"
-    " content, and their latencies include that (expect_continue)"
-)
 _IF_ABSENT = "If-None-Match: *\r\n"
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -128,7 +123,9 @@ def _choice(
         in_use = [pool.in_use for pool in pools]
         # One that refuses connections has none in use, and would get nearly all requests.
         most = max(in_use)
-        loads = [most if p.refuses else used for p, used in zip(pools, in_use, strict=True)]
+        loads = [
+            most if pool.dialler.fails else used for pool, used in zip(pools, in_use, strict=True)
+        ]
         order = [(last + at) % count for at in range(count)]
         return (min(order, key=loads.__getitem__) + 0.5) / count
 
@@ -157,9 +154,9 @@ class HttpStorage(HttpClient, ABC):
         super().__init__(settings, seed, pools)
         #: What begins a checksum of the settings' kind; None: uploads have none.
         self._begin_sum = begin_of(settings.checksum) if settings.checksum != "none" else None
-        self._notes_continue: list[str] = []  # those that were given, shared by all views
-        self._conditions: set[str] = set()  # those that the store was seen to hold, shared likewise
-        bodies = self._bodies = ObjectBodies(settings, self._claimed_md5)
+        self._conditions: set[str] = set()  # those that the store was seen to hold; of all views
+        self._remarks = pools[0].dialler.remarks  # of all pools
+        bodies = self._bodies = ObjectBodies(settings, self._claimed_md5, self._remarks.say)
         # Copied to save attribute lookups per operation.
         self._upload, self._longest, self._verifier = bodies.upload, bodies.longest, bodies.verifier
 
@@ -185,7 +182,15 @@ class HttpStorage(HttpClient, ABC):
             mark = f"{self.headers_mark}: {initial.mark}\r\n" if self.headers_mark else ""
             view = self._with_headers(lines.get(operations.ENSURE, ""), initial.lines + mark)
             found[operations.ENSURE] = view._actions()[operations.ENSURE]
-        return found
+        may_remark = (
+            self._settings.verify
+            or self._settings.expect_continue
+            or self._bodies.files is not None
+            or any(pool.dialler.has_name for pool in self._pools)
+        )
+        if not may_remark:  # and no operation pays for it
+            return found
+        return {each: _noting(act, self._remarks.lines) for each, act in found.items()}
 
     @abstractmethod
     def _with_headers(self, lines: str, uploads: str) -> HttpStorage:
@@ -212,30 +217,12 @@ class HttpStorage(HttpClient, ABC):
             ).read
         if self._bodies.files is not None:
             actions[operations.CREATE] = FileUploads(self, self._bodies.files).create
-        if self._settings.expect_continue:
-            for operation, act in actions.items():
-                row = operations.row_of(operation)
-                if row.body is operations.Body.SENT and row.phase is Phase.RUN:
-                    actions[operation] = self._noting_continue(act)
-        notes = [pool.notes for pool in self._pools if pool.may_have_several]
-        return {each: _noting(act, notes) for each, act in actions.items()} if notes else actions
+        return actions
 
     @property
     def addresses(self) -> Sequence[str]:
         """The addresses that Timings number, in order; of names that have several."""
-        return list(self._pools[0].numbers)
-
-    def _noting_continue(self, write: Action) -> Action:
-        """The same; its first success without 100 Continue has a note."""
-
-        def act(job: Job, deadline_ns: int) -> Timing:
-            timing = write(job, deadline_ns)
-            if not self._notes_continue and any(pool.lacks_continue for pool in self._pools):
-                self._notes_continue.append(NO_CONTINUE)
-                raise note(NO_CONTINUE, timing)
-            return timing
-
-        return act
+        return list(self._pools[0].dialler.numbers)
 
     # What each store does in its own way, beside ``METHODS``
 
@@ -374,7 +361,7 @@ class HttpStorage(HttpClient, ABC):
     def check_written(
         self, job: Job, written: Job, deadline_ns: int, mismatch: str, timing: Timing
     ) -> None:
-        """As ``ContentVerifier.check_write``; the other arguments are those of _check_write."""
+        """As ``Verifier.check_write``; the other arguments are those of _check_write."""
 
         def read(body: Collector) -> object:
             return self._read(written, deadline_ns, body)
@@ -429,15 +416,15 @@ class HttpStorage(HttpClient, ABC):
         """
 
 
-def _noting(action: Action, notes: Sequence[list[str]]) -> Action:
-    """The same; a success takes a note of the pools with it, if there is one."""
+def _noting(action: Action, lines: list[str]) -> Action:
+    """The same; a success takes one of these lines with it, if there is one, for the report."""
 
     def act(job: Job, deadline_ns: int) -> Timing:
         timing = action(job, deadline_ns)
-        for lines in notes:
-            if lines:
-                raise note(lines.pop(0), timing)
-        return timing
+        if not lines:
+            return timing
+        text = lines.pop(0)
+        raise StorageError(ErrorKind.NONE, text, status=timing.status, timing=timing)
 
     return act
 
@@ -474,17 +461,21 @@ class ObjectBodies:
     """Names and content of the run's objects, and checks of what the store returns.
 
     :param claimed_md5: gives the MD5 that a response says its object has; None: it says none.
+    :param say: takes remarks, for the report.
     """
 
-    def __init__(self, settings: StorageSettings, claimed_md5: ClaimedMd5) -> None:
+    def __init__(
+        self, settings: StorageSettings, claimed_md5: ClaimedMd5, say: Callable[[str], object]
+    ) -> None:
         self.claimed_md5 = claimed_md5
+        self.say = say
         self.settings = settings
         self.naming = naming_of(settings)
         self.content = source_of(settings, _PIECE)
         contents = file_contents(settings)
         #: Real files to send; None: content is synthetic, or nothing is sent.
         self.files = DirectorySource(settings, contents) if contents and contents.path else None
-        self.verifier = verifier_of(settings, self.naming, self.content, contents, claimed_md5)
+        self.verifier = verifier_of(settings, self.naming, self.content, contents, claimed_md5, say)
         #: Bytes of the longest object of each size class.
         self.longest = [size.size_max for size in settings.sizes]
         self.expects = settings.expect_continue
@@ -571,7 +562,8 @@ class FileUploads:
                 return timing._replace(items=1)
             if self._is_stored(job, deadline_ns, file.checksum):
                 self._has_md5 = False
-                raise note(FOREIGN_ETAGS, timing)
+                driver._bodies.say(FOREIGN_ETAGS)
+                return timing
             text = (
                 f"{file.where}: the store's MD5 is {stored}, and that of the file {file.checksum}"
             )

@@ -34,48 +34,11 @@ ClaimedMd5 = Callable[[Mapping[str, str]], str | None]
 _HASH_SLICE = 1024 * 1024
 
 
-class ContentVerifier(Protocol):
-    """Checks the responses to a driver's requests."""
-
-    def read_collector(self, job: Job, offset: int = 0, length: int | None = None) -> Collector:
-        """The collector for the body of a GET.
-
-        :param offset: of the part that was requested; ``length``: its bytes, None: all.
-        """
-
-    def check_read(self, job: Job, body: Any, timing: Timing) -> None:
-        """Check a successful response to a GET.
-
-        :param body: of ``read_collector``.
-        :raises StorageError: CORRUPT or STALE.
-        """
-
-    def sent_mismatch(self, headers: Mapping[str, str], content: Upload) -> str:
-        """How the ETag of the response to a PUT, of an object or a part of one, differs from the
-        MD5 of the content; "" if it doesn't.
-        """
-
-    def check_write(
-        self, job: Job, mismatch: str, timing: Timing, read: Callable[[Collector], object]
-    ) -> None:
-        """Decide what a mismatch of the ETags of a written object means.
-
-        :param mismatch: of ``sent_mismatch``; "": nothing is wrong.
-        :param read: reads the object that was written.
-        :raises StorageError: CORRUPT: the object's content is wrong; NONE: only the ETag is.
-        """
-
-
 #: A store that encrypts, for one, may give ETags of the form of an MD5 that are none.
 FOREIGN_ETAGS = (
     "the store's ETags look like an MD5 and are none of the content (does it encrypt objects?):"
     " the content that was read back is right, and ETags are not checked"
 )
-
-
-def note(text: str, timing: Timing) -> StorageError:
-    """What a driver raises after a success, once, for a note in the report."""
-    return StorageError(ErrorKind.NONE, text, status=timing.status, timing=timing)
 
 
 class CheckedBody(Collector):
@@ -112,10 +75,11 @@ class CheckedBody(Collector):
 
 
 class Verifier:
-    """A ContentVerifier of synthetic content.
+    """Checks the responses to a driver's requests: of synthetic content.
 
     :param content: of any block size.
     :param claimed_md5: gives the MD5 that a response says the object has.
+    :param say: takes FOREIGN_ETAGS.
     """
 
     def __init__(
@@ -124,13 +88,19 @@ class Verifier:
         naming: Naming,
         content: SyntheticSource,
         claimed_md5: ClaimedMd5,
+        say: Callable[[str], object],
     ) -> None:
         self._claimed_md5 = claimed_md5
+        self._say = say
         self._sizes = settings.sizes
         self._naming = naming
         self._content = content
 
-    def read_collector(self, job: Job, offset: int = 0, length: int | None = None) -> CheckedBody:
+    def read_collector(self, job: Job, offset: int = 0, length: int | None = None) -> Collector:
+        """The collector for the body of a GET.
+
+        :param offset: of the part that was requested; ``length``: its bytes, None: all.
+        """
         size_class = self._sizes[job.size_class]
         name = self._naming.object(job.size_class, job.object)
         expected = expected_content(size_class, name, job, offset, length)
@@ -138,7 +108,12 @@ class Verifier:
             size_class.size_max, BodyCheck(self._content, expected), self._claimed_md5
         )
 
-    def check_read(self, job: Job, body: CheckedBody, timing: Timing) -> None:
+    def check_read(self, job: Job, body: Any, timing: Timing) -> None:
+        """Check a successful response to a GET.
+
+        :param body: of ``read_collector``.
+        :raises StorageError: CORRUPT or STALE.
+        """
         finding, etag_mismatch = body.check.finding(body.headers), body.etag_mismatch()
         if finding and "content-encoding" in body.headers:
             coding = printable(body.headers["content-encoding"])
@@ -146,7 +121,8 @@ class Verifier:
         if finding is None and not etag_mismatch:
             return
         if finding is None:
-            raise self._note_foreign(timing)
+            self._ignore_etags()
+            return
         if finding.kind is ErrorKind.STALE and etag_mismatch:
             # No store that merely lags has one version's bytes under another's ETag.
             raise self._failure(job, ErrorKind.CORRUPT, f"{finding.text}; {etag_mismatch}", timing)
@@ -155,6 +131,9 @@ class Verifier:
         )
 
     def sent_mismatch(self, headers: Mapping[str, str], content: Upload) -> str:
+        """How the ETag of the response to a PUT, of an object or a part of one, differs from the
+        MD5 of the content; "" if it doesn't.
+        """
         claimed = self._claimed_md5(headers)
         if claimed is None:
             return ""
@@ -164,21 +143,27 @@ class Verifier:
     def check_write(
         self, job: Job, mismatch: str, timing: Timing, read: Callable[[Collector], object]
     ) -> None:
+        """Decide what a mismatch of the ETags of a written object means.
+
+        :param mismatch: of ``sent_mismatch``; "": nothing is wrong.
+        :param read: reads the object that was written.
+        :raises StorageError: CORRUPT: the object's content is wrong, and not only the ETag.
+        """
         if not mismatch:
             return
-        body = self.read_collector(job)
+        body: Any = self.read_collector(job)
         try:
             read(body)
             is_right = body.check.finding(body.headers) is None
         except StorageError:
             is_right = False  # the ETag is all that is known
-        if is_right:
-            raise self._note_foreign(timing)
-        raise self._failure(job, ErrorKind.CORRUPT, mismatch, timing)
+        if not is_right:
+            raise self._failure(job, ErrorKind.CORRUPT, mismatch, timing)
+        self._ignore_etags()
 
-    def _note_foreign(self, timing: Timing) -> StorageError:
+    def _ignore_etags(self) -> None:
         self._claimed_md5 = lambda headers: None
-        return note(FOREIGN_ETAGS, timing)
+        self._say(FOREIGN_ETAGS)
 
     def _failure(self, job: Job, kind: ErrorKind, text: str, timing: Timing) -> StorageError:
         return StorageError(
@@ -197,11 +182,12 @@ class Md5Body(Collector):
         self.hash.update(part)
 
 
-class FileVerifier:
-    """A ContentVerifier of real files, by their MD5."""
+class FileVerifier(Verifier):
+    """The same of real files, by their MD5. Uploads compare it while the file is open."""
 
-    def __init__(self, settings: StorageSettings, naming: Naming, contents: FileContents) -> None:
-        self._sizes, self._naming, self._contents = settings.sizes, naming, contents
+    def __init__(self, contents: FileContents, *given: Any) -> None:
+        super().__init__(*given)
+        self._contents = contents
 
     def read_collector(self, job: Job, offset: int = 0, length: int | None = None) -> Collector:
         size_max = self._sizes[job.size_class].size_max
@@ -212,17 +198,11 @@ class FileVerifier:
         known = self._contents.checksum(job.object)
         if not isinstance(body, Md5Body) or body.hash.hexdigest() == known:
             return
-        where = self._naming.path(job)
-        text = f"{where}: its MD5 is {body.hash.hexdigest()}, and that of the file {known}"
-        raise StorageError(ErrorKind.CORRUPT, text, status=timing.status, timing=timing)
+        text = f"its MD5 is {body.hash.hexdigest()}, and that of the file {known}"
+        raise self._failure(job, ErrorKind.CORRUPT, text, timing)
 
     def sent_mismatch(self, headers: Mapping[str, str], content: Upload) -> str:
-        return ""  # uploads of files compare while the file is open
-
-    def check_write(
-        self, job: Job, mismatch: str, timing: Timing, read: Callable[[Collector], object]
-    ) -> None:
-        pass
+        return ""
 
 
 def verifier_of(
@@ -231,15 +211,15 @@ def verifier_of(
     content: SyntheticSource,
     contents: FileContents | None,
     claimed_md5: ClaimedMd5 = lambda headers: None,
-) -> ContentVerifier:
+    say: Callable[[str], object] = lambda line: None,
+) -> Verifier:
     """The verifier of a run.
 
     :param contents: real files; None: content is synthetic.
-    :param claimed_md5: as of Verifier.
+    :param claimed_md5, say: as of Verifier.
     """
-    if contents:
-        return FileVerifier(settings, naming, contents)
-    return Verifier(settings, naming, content, claimed_md5)
+    given = settings, naming, content, claimed_md5, say
+    return FileVerifier(contents, *given) if contents else Verifier(*given)
 
 
 def hash_of(digest: Any, pieces: Callable[[], Iterable[memoryview]] | None) -> str:

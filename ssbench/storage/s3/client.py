@@ -20,6 +20,7 @@ import time
 from base64 import b64decode, b64encode
 from binascii import Error
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from hashlib import md5, sha256
 from itertools import chain
 from typing import Any, NamedTuple
@@ -35,7 +36,7 @@ from ssbench.core.text import printable
 from ssbench.storage.base import OpenUpload
 from ssbench.storage.http.addresses import StorageUrl, parse_storage_url, quoted_name
 from ssbench.storage.http.connection import Upload
-from ssbench.storage.http.pool import UnsignedRequest, open_pools
+from ssbench.storage.http.pool import open_pools
 from ssbench.storage.http.response import Collector, seconds_ahead
 from ssbench.storage.http.store import HttpClient
 from ssbench.storage.http.verify import Sum, hash_of, sum_of
@@ -115,7 +116,7 @@ class _Template(NamedTuple):
 
 
 class Signer:
-    """Signs requests: ``ssbench.storage.http.pool.Sign``. Without credentials it signs nothing.
+    """Signs requests. Without credentials it signs nothing.
 
     Whatever does not change from request to request is computed once: per second the date and the
     scope, per set of header lines their canonical form, per day the two states of the HMAC.
@@ -388,8 +389,7 @@ class S3Client(HttpClient):
             raise UsageError("no endpoint: give one with --s3-endpoint")
         self._sites = [parse_storage_url(url) for url in http.urls]
         self.signer = Signer(settings.newest.payload)
-        signs = [self.signer] * len(self._sites)
-        super().__init__(settings, seed, open_pools(http, settings, self._sites, signs))
+        super().__init__(settings, seed, open_pools(http, settings, self._sites))
         key = str(settings.newest.payload.get("customer_key", ""))
         #: Signed header lines of requests about the content of an object, or that of a copy's
         #: source, if it is encrypted with the user's key (SSE-C).
@@ -409,6 +409,21 @@ class S3Client(HttpClient):
         return place_of(
             self._sites[url], self._own, container, exact_names=self._settings.exact_names
         )
+
+    def signed_head(
+        self,
+        method: str,
+        path: str,
+        query: str,
+        headers: str,
+        payload_hash: str | None,
+        unsigned_headers: str,
+    ) -> bytes:
+        """The head of a request, signed now; the first arguments are those of ``Signer``."""
+        signature = self.signer(method, path, query, headers, payload_hash, time.time())
+        target = f"{path}?{query}" if query else path
+        head = f"{method} {target} HTTP/1.1\r\n{headers}{unsigned_headers}".encode()
+        return b"%s%s\r\n" % (head, signature)
 
     def _payload_hash(self, upload: Upload) -> str:
         """What the signature covers of a body."""
@@ -453,9 +468,10 @@ class S3Client(HttpClient):
             others += f"Content-Length: {upload.size}\r\n"
         if deadline_ns is None:
             deadline_ns = self._admin_deadline_ns()
-        lines = place.headers + headers
-        unsigned = UnsignedRequest(method, path, query, lines, payload_hash, others)
-        timing = self._pools[url].request_signed(unsigned, upload, deadline_ns, collector)
+        head = partial(
+            self.signed_head, method, path, query, place.headers + headers, payload_hash, others
+        )
+        timing = self._pools[url].request(head(), upload, deadline_ns, collector, 0, head)
         if timing.status // 100 == 2 or (missing_ok and timing.status == 404):
             return timing
         raise self.status_error(method, timing)
@@ -555,8 +571,8 @@ class S3Client(HttpClient):
 
     def status_error(self, method: str, timing: Timing) -> StorageError:
         pool = self._pools[timing.url]
-        headers, body = pool.error_response
-        error = error_of(body)
+        headers = pool.shared.error_headers
+        error = error_of(pool.shared.error_body)
         region = region_of(error, headers)
         # A request with a wrong region may have been signed before the key for the right one came.
         # Under any other code our own region means nothing: MinIO names its region in all errors.

@@ -26,7 +26,6 @@ from ssbench.core.settings import StorageSettings
 from ssbench.core.text import plural, printable
 from ssbench.storage.base import Action, Listed, OpenUpload, Page
 from ssbench.storage.http.connection import Upload
-from ssbench.storage.http.pool import UnsignedRequest
 from ssbench.storage.http.response import HEAD_ONLY, Collector, HeaderCollector
 from ssbench.storage.http.store import (
     HttpStorage,
@@ -135,14 +134,13 @@ class S3Storage(S3Client, HttpStorage):
         url = 0 if self._url_count == 1 else int(self._random() * self._url_count)
         size_class, number = job.size_class, job.object
         place = self._places[url][self._container(size_class, number)]
-        timing = self._pools[url].request_signed(
-            UnsignedRequest(
-                "GET", place.path + self._object(size_class, number), "",
-                place.headers + self.encryption, None,
-                self._agent + lines if lines else self._agent,
-            ),
-            None, deadline_ns, body, self._longest[size_class],
+        head = partial(
+            self.signed_head, "GET", place.path + self._object(size_class, number), "",
+            place.headers + self.encryption, None, self._agent + lines if lines else self._agent,
         )  # fmt: skip
+        timing = self._pools[url].request(
+            head(), None, deadline_ns, body, self._longest[size_class], head
+        )
         if 200 <= timing.status < 300:
             return timing
         raise self.status_error("GET", timing)
@@ -186,15 +184,12 @@ class S3Storage(S3Client, HttpStorage):
         else:
             summed = self.summed(upload)
             upload, payload_hash, lines = summed.upload, summed.payload_hash, lines + summed.lines
-        timing = self._pools[url].request_signed(
-            UnsignedRequest(
-                "PUT", place.path + self._object(size_class, number), "",
-                f"{place.headers}{lines}{self._metadata}{version}{self.encryption}",
-                payload_hash,
-                f"{self._agent}Content-Length: {upload.size}\r\n",
-            ),
-            upload, deadline_ns, response,
+        head = partial(
+            self.signed_head, "PUT", place.path + self._object(size_class, number), "",
+            f"{place.headers}{lines}{self._metadata}{version}{self.encryption}",
+            payload_hash, f"{self._agent}Content-Length: {upload.size}\r\n",
         )  # fmt: skip
+        timing = self._pools[url].request(head(), upload, deadline_ns, response, 0, head)
         if 200 <= timing.status < 300:
             if upload.size != job.size:  # in another coding
                 timing = timing._replace(bytes_moved=job.size)

@@ -483,18 +483,8 @@ class SegmentedObjects(ObjectsInParts):
 
     def _replace(self, write: Action, job: Job, deadline_ns: int) -> Timing:
         """Its time ends when the new version is there; then the earlier segments are deleted."""
-        noted = None
-        try:
-            timing = write(job, deadline_ns)
-        except StorageError as error:
-            if error.kind is not ErrorKind.NONE or error.timing is None:
-                raise
-            noted, timing = error, error.timing
-        timing = self._delete_segments(job, timing, deadline_ns, self._names(job))
-        if noted:
-            noted.timing = timing
-            raise noted
-        return timing
+        timing = write(job, deadline_ns)
+        return self._delete_segments(job, timing, deadline_ns, self._names(job))
 
     def _write(self, job: Job, deadline_ns: int, source: Job | None = None) -> Timing:
         """Upload the job's object.

@@ -14,7 +14,7 @@ import re
 import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, ParamSpec, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
@@ -25,7 +25,7 @@ from ssbench.core.settings import Credentials, StorageSettings, typed
 from ssbench.core.text import plural, printable
 from ssbench.storage.http.addresses import StorageUrl, parse_storage_url
 from ssbench.storage.http.connection import Upload
-from ssbench.storage.http.pool import ConnectionPool, UnsignedRequest, open_pools
+from ssbench.storage.http.pool import ConnectionPool, open_pools
 from ssbench.storage.http.response import LISTING_MAX, Collector, XmlReader
 from ssbench.storage.http.store import HttpClient
 from ssbench.storage.options import HttpSettings
@@ -160,16 +160,21 @@ class Site:
         self.digest = typed(DigestCredentials, digest) if digest else None
         self.signer = None
 
-    def sign(self, method: str, path: str, *_: object) -> bytes:
-        """The hook of the HTTP engine. Without a nonce, nothing: the server then sends one."""
-        return b"" if self.signer is None else self.signer.header(method, path)
+    def head(self, method: str, path: str, lines: str) -> bytes:
+        """The head of a request, signed now. Without a nonce it is not: the server then sends one.
 
-    def renew_nonce(self, used: DigestSigner | None, challenge_header: str) -> bool:
+        :param lines: further header lines.
+        """
+        signature = b"" if self.signer is None else self.signer.header(method, path)
+        head = f"{method} {path} HTTP/1.1\r\n{self.headers}{lines}".encode()
+        return b"%s%s\r\n" % (head, signature)
+
+    def renew_nonce(self, used: DigestSigner | None, headers: Mapping[str, str]) -> bool:
         """Take the nonce of a response with status 401; False if it rejects the credentials.
 
         :param used: the signer of the request.
         """
-        challenge = digest_challenge(challenge_header)
+        challenge = digest_challenge(headers.get("www-authenticate", ""))
         if self.digest is None or challenge is None or not self.digest.answer(challenge):
             return False
         is_replaced = used is not self.signer  # another user took a nonce meanwhile
@@ -200,8 +205,7 @@ class WebdavClient(HttpClient):
         _check(settings, http.methods)
         urls = [parse_storage_url(url) for url in http.urls]
         self._sites = [Site(url) for url in urls]
-        pools = open_pools(http, settings, urls, [site.sign for site in self._sites])
-        super().__init__(settings, seed, pools)
+        super().__init__(settings, seed, open_pools(http, settings, urls))
         self._extra = ""  #: header lines of every request
         #: The quoted path of a name, and the name of a path that was unquoted.
         self._path_of: Callable[[str], str] = quote if settings.exact_names else path_of
@@ -242,29 +246,18 @@ class WebdavClient(HttpClient):
             headers += f"Content-Length: {upload.size}\r\n"
         if destination:
             headers += f"Destination: {site.root}{destination}\r\nOverwrite: F\r\n"
-        if site.digest is None:
-            timing = pool.request(
-                f"{method} {site.base}{path} HTTP/1.1\r\n{site.headers}{self._extra}{headers}\r\n"
-                .encode(),
-                upload, deadline_ns, collector, longest,
-            )  # fmt: skip
-        else:
-            if site.signer is None:  # a body would have to be sent twice
-                self._take_nonce(site, pool)
-            used = site.signer
-            lines = f"{site.headers}{self._extra}{headers}"
-            unsigned = UnsignedRequest(method, f"{site.base}{path}", "", lines)
-            timing = pool.request_signed(unsigned, upload, deadline_ns, collector, longest)
-            if timing.status == 401:
-                challenge = pool.error_response[0].get("www-authenticate", "")
-                if site.renew_nonce(used, challenge):
-                    raise StaleNonce(
-                        ErrorKind.UNAUTHORIZED,
-                        f"{pool.name}: {method} returned 401 {_NONCES} times, each with a new"
-                        " nonce",
-                        status=401,
-                        timing=timing._replace(bytes_moved=0),
-                    )
+        if site.digest is not None and site.signer is None:  # a body would have to be sent twice
+            self._take_nonce(site, pool)
+        used = site.signer
+        head = partial(site.head, method, f"{site.base}{path}", self._extra + headers)
+        timing = pool.request(head(), upload, deadline_ns, collector, longest, head)
+        if timing.status == 401 and site.renew_nonce(used, pool.shared.error_headers):
+            raise StaleNonce(
+                ErrorKind.UNAUTHORIZED,
+                f"{pool.name}: {method} returned 401 {_NONCES} times, each with a new nonce",
+                status=401,
+                timing=timing._replace(bytes_moved=0),
+            )
         if 200 <= timing.status < 300 or timing.status in accepted:
             return timing
         raise self.status_error(method, timing)
@@ -324,7 +317,7 @@ class WebdavClient(HttpClient):
         head = f"PROPPATCH {site.base}{unused_path()} HTTP/1.1\r\n{site.headers}\r\n"
         with suppress(StorageError):
             if pool.request(head.encode()).status == 401:
-                site.renew_nonce(None, pool.error_response[0].get("www-authenticate", ""))
+                site.renew_nonce(None, pool.shared.error_headers)
 
     def _make_collection(self, path: str, deadline_ns: int) -> Timing:
         """MKCOL; a status of 405 means that it is there.
