@@ -45,6 +45,8 @@ _FORKS.set_forkserver_preload([
     "encodings.ascii", "keystoneauth1.identity", "swiftclient.authv1",
     "pytest",  # the main module of this process, which each fork imports
 ])  # fmt: skip
+#: Names of threads that a command may have when it starts local workers.
+_IDLE = ("ssbench-control", "ssbench-metrics", "ssbench-web")
 #: Above those that are passed to a process.
 _FREE_FD = 256
 
@@ -151,14 +153,15 @@ def _command(
 class _Popen(subprocess.Popen):  # type: ignore[type-arg]
     """Starts a local worker as a fork of this process, and all else as programs.
 
-    A process with threads or a hub of gevent can't be forked; its workers are programs, too.
+    A process with busy threads or a hub of gevent can't be forked; its workers are programs, too.
     """
 
     def _execute_child(  # type: ignore[no-untyped-def]
         self, args, executable, preexec_fn, close_fds, pass_fds, cwd, env, startupinfo,
         creationflags, shell, p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite, *more,
     ) -> None:  # fmt: skip
-        can_fork = len(os.listdir("/proc/self/task")) == 1 and get_hub_if_exists() is None
+        busy = len(os.listdir("/proc/self/task")) - len(_idle_threads())
+        can_fork = busy == 1 and get_hub_if_exists() is None
         if not (_is_local_worker(args) and can_fork):
             super()._execute_child(  # type: ignore[misc]
                 args, executable, preexec_fn, close_fds, pass_fds, cwd, env, startupinfo,
@@ -174,6 +177,11 @@ class _Popen(subprocess.Popen):  # type: ignore[type-arg]
         self._close_pipe_fds(  # type: ignore[attr-defined]
             p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite
         )
+
+
+def _idle_threads() -> list[threading.Thread]:
+    """Those that only wait for a client meanwhile: no lock of theirs is held in a fork."""
+    return [each for each in threading.enumerate() if each.name in _IDLE]
 
 
 def _is_local_worker(args: Sequence[str]) -> bool:
