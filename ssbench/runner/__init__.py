@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from ssbench.core.errors import UsageError
-from ssbench.runner.config import RunConfig, SessionSettings
+from ssbench.runner.config import RunConfig
 
 if TYPE_CHECKING:
     from ssbench.core.live import Observer
@@ -70,59 +71,50 @@ def open_session(
     stop: Stop | None = None,
     *,
     is_series: bool = False,
+    most_users: int | None = None,
+    least_users: int | None = None,
+    wanted_users: int | None = None,
 ) -> Iterator[Session]:
     """Start the workers; gives the session of the runs.
 
-    :param scenarios: at least one; no run has more users than all of these.
-    :param is_series: as of SessionSettings.
-    :raises UsageError: as ``start_session``.
-    """
-    settings = SessionSettings(
-        most_users=max(scenario.most_users for scenario in scenarios),
-        groups=[
-            replace(group, users=min(group.users, group.users_to or group.users))
-            for scenario in scenarios
-            for stage in scenario.load
-            for group in stage.groups
-            if len(stage.groups) > 1
-        ],
-        seed=scenarios[0].seed,
-        is_series=is_series,
-    )
-    with start_session(config, settings, observers, stop) as session:
-        yield session
-
-
-@contextmanager
-def start_session(
-    config: RunConfig,
-    settings: SessionSettings,
-    observers: Sequence[Observer] = (),
-    stop: Stop | None = None,
-) -> Iterator[Session]:
-    """The same of runs whose scenarios are not known yet.
-
+    :param scenarios: of the runs; of those that are not known yet, one that has their seed.
+    :param is_series, wanted_users: as of Session.
+    :param most_users: of any run; None: the most of these scenarios.
+    :param least_users: that this host's workers must be able to run; None: all.
     :raises UsageError: this host can't run so many users, or the stat file can't be written.
     """
     from ssbench.runner.local_workers import start_local_workers
 
+    most_users = most_users or max(scenario.most_users for scenario in scenarios)
+    groups = [
+        replace(group, users=min(group.users, group.users_to or group.users))
+        for scenario in scenarios
+        for stage in scenario.load
+        for group in stage.groups
+        if len(stage.groups) > 1
+    ]
     with ExitStack() as stack:
         ssh = None
         if config.ssh_workers:
             from ssbench.runner.ssh_workers import start_ssh_workers  # loads slowly
 
-            ssh = start_ssh_workers(config, stack, settings.most_users, settings.groups)
-        local = start_local_workers(
-            config, stack, settings.most_users, settings.least_users, settings.groups
-        )
+            ssh = start_ssh_workers(config, stack, most_users, groups)
+        start_local = partial(
+            start_local_workers, stack=stack, most_users=most_users, least_users=least_users,
+            groups=groups,
+        )  # fmt: skip
+        local = start_local(config)
         # Loaded while the workers start, which takes as long.
         from ssbench import statfile
         from ssbench.runner.session import Session
         from ssbench.runner.stop import Stop
 
-        if config.stats_file and not settings.is_series:  # before the store is asked for anything
+        if config.stats_file and not is_series:  # before the store is asked for anything
             statfile.check_new(config.stats_file, overwrite=config.force)
-        yield Session(config, settings, stack, observers, stop or Stop(), (local, ssh))
+        yield Session(
+            config, stack, observers, stop or Stop(), start_local, (local, ssh), most_users,
+            wanted_users or most_users, scenarios[0].seed, is_series=is_series,
+        )  # fmt: skip
 
 
 def resolve(config: RunConfig, **changes: object) -> Scenario:

@@ -336,18 +336,6 @@ class SearchConfig(Struct, frozen=True):
     # fmt: on
 
 
-class SessionSettings(Struct, frozen=True, kw_only=True):
-    """What the runs of a session have in common besides their configuration."""
-
-    most_users: int  #: of any run
-    least_users: int | None = None  #: that this host's workers must be able to run; None: all
-    #: Users that the workers must be able to run before the first run starts; None: all.
-    wanted_users: int | None = None
-    groups: "Sequence[Group]" = ()  #: of users
-    seed: int | None = None  #: None: one is drawn, for all runs
-    is_series: bool = False  #: there may be several runs: workers are released with the stack
-
-
 class RunPlan(Struct, frozen=True):
     """What a run does around its operations. The default: all that a scenario needs.
 

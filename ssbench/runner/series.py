@@ -19,8 +19,8 @@ from ssbench.core.stats.thresholds import thresholds_of
 from ssbench.core.units import MAX_RATE, preview
 from ssbench.report.model import all_percentiles
 from ssbench.report.series import SeriesSettings
-from ssbench.runner import open_session, resolve, start_session
-from ssbench.runner.config import RunConfig, SearchConfig, SessionSettings
+from ssbench.runner import open_session, resolve
+from ssbench.runner.config import RunConfig, SearchConfig
 from ssbench.runner.results import read_stats
 from ssbench.runner.session import Session
 from ssbench.runner.single_run import Run
@@ -201,15 +201,13 @@ class LimitSearch(StepRunner):
 
     def __iter__(self) -> Generator[Step, None, None]:
         first, scenario, by_users = int(self._first), self._scenario_of_first, self._by_users
-        settings = SessionSettings(
-            most_users=int(self._most or MOST_USERS) if by_users else scenario.most_users,
+        search = self.search
+        with open_session(
+            self.config, [scenario], self.observers, self.stop, is_series=True,
+            most_users=int(self._most or MOST_USERS) if by_users else None,
             least_users=first if by_users else None,
             wanted_users=first if by_users and self._most is None else None,
-            seed=scenario.seed,
-            is_series=True,
-        )
-        search = self.search
-        with start_session(self.config, settings, self.observers, self.stop) as session:
+        ) as session:  # fmt: skip
             seed = session.seed
             short: set[float] = set()  # loads that were run with fewer users than requested
             while search.next is not None and not self.stop.requested:

@@ -30,7 +30,7 @@ from ssbench.host.live import HostLive
 from ssbench.host.process import allow_many_connections, tune_garbage_collector
 from ssbench.master.master import Master
 from ssbench.master.recorder import Recorder
-from ssbench.runner.config import FREE_PORTS, RunConfig, SessionSettings, default_workers
+from ssbench.runner.config import FREE_PORTS, RunConfig, default_workers
 from ssbench.runner.stop import Stop
 from ssbench.storage.options import StoreOptions
 from ssbench.storage.registry import open_admin, open_provider, paths_of, row_of
@@ -56,28 +56,37 @@ _MOST_SHOWN = 4  #: local workers that have a line each; of more, one line says 
 class Session:
     """Opens things when they are first needed; they close with the stack.
 
+    :param start_local: starts workers on this host, if none were started and none is there.
     :param workers: of this host and those over ssh that were started; they end before the
         transport is closed.
+    :param most_users: of any run.
+    :param wanted_users: that the workers must be able to run before the first run starts.
+    :param seed: None: one is drawn, for all runs.
+    :param is_series: there may be several runs: workers are released with the stack.
     """
 
     def __init__(
         self,
         config: RunConfig,
-        settings: SessionSettings,
         stack: ExitStack,
         observers: Sequence[Observer],
         stop: Stop,
+        start_local: Callable[[RunConfig], LocalWorkers | None],
         workers: tuple[LocalWorkers | None, SshWorkers | None],
+        most_users: int,
+        wanted_users: int,
+        seed: int | None,
+        *,
+        is_series: bool,
     ) -> None:
         self.config = config
         self.stack = stack
         self.observers = observers
         self.stop = stop
-        self._settings = settings
-        self.most_users = settings.most_users
-        self.wanted_users = settings.wanted_users or settings.most_users
-        self.seed = settings.seed if settings.seed is not None else secrets.randbits(32)
-        self.is_series = settings.is_series
+        self.most_users = most_users
+        self.wanted_users = wanted_users
+        self.seed = secrets.randbits(32) if seed is None else seed
+        self.is_series = is_series
         self.warnings: list[str] = []  #: of the present run
         self.has_containers = False  #: they were made
         self.has_workers = False  #: they were waited for
@@ -85,6 +94,7 @@ class Session:
         self.has_objects = False
         self.existing: ExistingObjects | None = None  #: once they were listed
         self._runs = 0  # of a series, that have begun
+        self._start_local = start_local
         self._local, self._ssh = workers
         self._store: Store | None = None
         self._master: Master | None = None
@@ -188,18 +198,14 @@ class Session:
 
         :raises UsageError: this host can't run so many users.
         """
-        from ssbench.runner.local_workers import start_local_workers
-
         assert self._master  # nosec B101 # it looked for workers
-        settings, count = self._settings, default_workers(self.most_users)
+        count = default_workers(self.most_users)
         self.config = replace(self.config, workers=count)
         self.info(
             f"No worker is there: starting {count} on this host, one for each CPU core but one"
             " (--workers sets another number)"
         )
-        local = start_local_workers(
-            self.config, self.stack, self.most_users, settings.least_users, settings.groups
-        )
+        local = self._start_local(self.config)
         assert local  # nosec B101 # there is a number
         self._local = local
         local.send_address(address_line(self._transport, paths=self._worker_paths))

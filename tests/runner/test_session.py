@@ -15,9 +15,10 @@ from msgspec.structs import replace
 
 from ssbench.commands.doctor import Doctor, Verdict
 from ssbench.core.errors import UsageError
+from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.settings import TransportConfig
-from ssbench.runner import start_session
-from ssbench.runner.config import RunConfig, ScenarioText, SessionSettings
+from ssbench.runner import open_session
+from ssbench.runner.config import RunConfig, ScenarioText
 from ssbench.runner.session import own_hub
 from ssbench.runner.stop import Stop
 from ssbench.storage.options import StoreOptions
@@ -25,6 +26,8 @@ from ssbench.transport.key import CurveKey
 from tests.storage.webdav.test_login import ABSENT, ALLOW, BASIC, FOUND, WHO, server
 
 T = TypeVar("T")
+
+ONE_USER = Scenario("x", (), user_count=1)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +48,7 @@ def test_a_run_and_doctor_give_no_password_to_whoever_connects(
         )  # fmt: skip
         refused = pytest.raises(UsageError, match="are as good as your")
         with (
-            start_session(config, SessionSettings(most_users=1)) as session,
+            open_session(config, [ONE_USER]) as session,
             nullcontext() if fits else refused,
         ):
             session.store()
@@ -62,7 +65,7 @@ def test_a_run_and_doctor_give_no_password_to_whoever_connects(
 def test_a_stop_of_an_earlier_run_ends_the_next_one_at_its_first_step() -> None:
     stop, config = Stop(), RunConfig(scenario=ScenarioText(b"", "x"), store=StoreOptions("noop"))
     stop.listen(print)  # as the master of the run before did
-    with start_session(config, SessionSettings(most_users=1), stop=stop):
+    with open_session(config, [ONE_USER], stop=stop):
         assert not stop.graceful
         stop("enough")
         with pytest.raises(KeyboardInterrupt, match="enough"):
