@@ -36,7 +36,7 @@ def test_the_scenario_of_a_replay_says_what_is_sent(tmp_path: Path) -> None:
     assert scenario.parameters == {"range_bytes": 200}
     (size,) = scenario.sizes
     assert (size.size_min, size.size_max, size.initial_files) == (7, 300, 4)
-    assert (found.plan.prepared, found.prepared_bytes) == (3, 600)
+    assert (found.requests.prepared, found.prepared_bytes) == (3, 600)
 
 
 def test_parts_of_unknown_length_have_the_average_or_the_default_length(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_parts_of_unknown_length_have_the_average_or_the_default_length(tmp_path
     known = s3("REST.GET.OBJECT", "k", 206, sent=300, size=1000)
     replay = made(tmp_path, *lines, known)
     assert replay.scenario.parameters == {"range_bytes": 300}
-    assert sorted(replay.plan.lengths) == [UNKNOWN, 300, 100_000]
+    assert sorted(replay.requests.moved) == [UNKNOWN, 300, 100_000]
 
 
 def test_speed_divides_times(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_speed_divides_times(tmp_path: Path) -> None:
 @pytest.mark.parametrize("speed", [0.001, 1_000_000.0])
 def test_the_longest_log_has_due_times_that_rise(tmp_path: Path, speed: float) -> None:
     lines = [later(combined("GET", "/x"), year) for year in (1970, 2000, 2100)]
-    due_ns = [*made(tmp_path, *lines, speed=speed).plan.due_ns]
+    due_ns = [*made(tmp_path, *lines, speed=speed).requests.at_ns]
     assert due_ns == sorted(due_ns)
     assert due_ns[0] == 0
 
@@ -78,9 +78,9 @@ def test_objects_too_large_for_the_store_are_left_out_and_counted(tmp_path: Path
     found = made(tmp_path, *lines)
     found.leave_out_larger(None)
     found.leave_out_larger(9000)
-    assert (found.too_large, len(found.plan), found.plan.prepared) == (0, 5, 2)
+    assert (found.too_large, len(found.requests), found.requests.prepared) == (0, 5, 2)
     found.leave_out_larger(1000)
-    assert (found.too_large, len(found.plan), found.plan.prepared) == (4, 1, 1)
+    assert (found.too_large, len(found.requests), found.requests.prepared) == (4, 1, 1)
     assert found.prepared_bytes == 100
     assert found.scenario.sizes[0].size_max == 100
     assert found.scenario.operation_count == 1

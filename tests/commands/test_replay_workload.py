@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
 from random import Random
 from typing import NamedTuple
 
-from ssbench.commands.replay.plan import (
-    NOT_PREPARED,
-    PreparedObjects,
-    ReplayPlan,
-    ReplayWorkload,
-)
+import numpy as np
+
+from ssbench.commands.replay.access_log import Requests
+from ssbench.commands.replay.formats import UNKNOWN
+from ssbench.commands.replay.plan import PreparedObjects, ReplayWorkload
 from ssbench.core.model import SECOND_NS, Failure, Job
 from ssbench.core.naming import HASHED_CONTAINERS
 from ssbench.core.operations import COPY, CREATE, DELETE, HEAD, LIST, RANGE_READ, READ, UPDATE
@@ -29,24 +27,21 @@ class Row(NamedTuple):
     length: int = 0
 
 
-def plan(*rows: Row) -> ReplayPlan:
+def requests(*rows: Row) -> Requests:
     objects = [NEW, OLD]
-    return ReplayPlan(
-        due_ns=array("q", [round(row.due_s * SECOND_NS) for row in rows]),
-        operations=array("H", [int(row.operation) for row in rows]),
-        slots=array("I", [objects.index(row.object) for row in rows]),
-        sizes=array("q", [row.size for row in rows]),
-        lengths=array("q", [row.length for row in rows]),
-        objects=array("q", objects),
-        initial=array("q", [NOT_PREPARED, 100]),
-        prepared=1,
-        containers=2,
-        most_per_s=1000,
+    return Requests(
+        np.array([round(row.due_s * SECOND_NS) for row in rows], np.int64),
+        np.array([int(row.operation) for row in rows], np.uint16),
+        np.array([objects.index(row.object) for row in rows], np.uint32),
+        np.array([row.size for row in rows], np.int64),
+        np.array([row.length for row in rows], np.int64),
+        np.array(objects, np.int64),
+        np.array([UNKNOWN, 100], np.int64),
     )
 
 
 def begun(*rows: Row) -> ReplayWorkload:
-    workload = ReplayWorkload(plan(*rows), Random(1))
+    workload = ReplayWorkload(requests(*rows), 2, Random(1))
     workload.dues.begin(0.0, 0)
     return workload
 
@@ -66,7 +61,7 @@ def test_requests_are_sent_in_order_at_their_due_times() -> None:
         Row(0.0, READ), Row(0.1, CREATE, NEW, 55), Row(0.1, DELETE), Row(0.3, READ),
         Row(0.9, UPDATE, NEW, 77),
     ]  # fmt: skip
-    workload = ReplayWorkload(plan(*rows), Random(1))
+    workload = ReplayWorkload(requests(*rows), 2, Random(1))
     fleet = Fleet(workload=workload)
     worker = fleet.hello("w")
     workload.dues.begin(fleet.now_ns / SECOND_NS, 7)
@@ -97,7 +92,7 @@ def test_requests_are_sent_in_order_at_their_due_times() -> None:
 
 
 def test_objects_that_are_not_made_are_prepared() -> None:
-    prepared = PreparedObjects(plan(Row(0.0, READ)))
+    prepared = PreparedObjects(requests(Row(0.0, READ)))
     assert prepared.total == 1
     (job,) = prepared.take(1, 10, 0.0)
     assert (job.object, job.size, job.version) == (OLD, 100, 0)

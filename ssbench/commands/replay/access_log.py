@@ -308,6 +308,11 @@ class Requests(Struct):
         return left
 
     @property
+    def prepared(self) -> int:
+        """How many objects must exist before the first request."""
+        return int((self.initial != UNKNOWN).sum())
+
+    @property
     def seconds(self) -> float:
         """From the first to the last request, a second at least."""
         return max((int(self.at_ns[-1]) - int(self.at_ns[0])) / SECOND_NS, 1.0)

@@ -110,20 +110,20 @@ def replay(ns: argparse.Namespace) -> ExitStatus:
                 if made.too_large:
                     tell(f"  left out {made.too_large:,}: of objects too large for this store")
                 tell(
-                    f"Replaying {plural(len(made.plan), 'request')} in {made.seconds:.3f} s;"
-                    f" {plural(made.plan.prepared, 'object')} must exist before"
+                    f"Replaying {plural(len(made.requests), 'request')} in {made.seconds:.3f} s;"
+                    f" {plural(made.requests.prepared, 'object')} must exist before"
                     f" ({bytes_text(made.prepared_bytes)})"
                 )
 
             result = made.run([watch], stop, show)
         tell_report(ns, config, result, page)
         counts = result.outcome.counts
-        never = len(made.plan) - (counts.sent - counts.withdrawn)
+        never = len(made.requests) - (counts.sent - counts.withdrawn)
         if not ns.quiet:
             if made.workload.after_failed_upload:
                 count = plural(made.workload.after_failed_upload, "operation")
                 tell(f"{count} failed because an earlier upload of the object had failed")
-            tell(f"Requests of the log that were never sent: {never:,} of {len(made.plan):,}")
+            tell(f"Requests of the log that were never sent: {never:,} of {len(made.requests):,}")
         return tell_status(result.reasons)
 
 

@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from random import Random
 
-from msgspec import Struct
-
 from ssbench.commands.replay.access_log import RequestLog, Requests
 from ssbench.commands.replay.formats import UNKNOWN
 from ssbench.core.errors import UsageError
@@ -24,41 +22,21 @@ from ssbench.runner.config import RunConfig, RunPlan
 from ssbench.runner.single_run import RunResult
 from ssbench.runner.stop import Stop
 
-NOT_PREPARED = -1  #: the size of an object that need not exist when the run begins
 #: A created object is not in the store; is; is or is not.
 _ABSENT, _PRESENT, _UNKNOWN = 0, 1, 2
 _new = tuple.__new__  # Job(...) takes twice as long
 
 
-class ReplayPlan(Struct, frozen=True):
-    """Requests in the order of their due times; row i of the first five arrays is one."""
-
-    due_ns: Sequence[int]  #: from the begin of the load; rising
-    operations: Sequence[int]
-    slots: Sequence[int]  #: index into ``objects``
-    sizes: Sequence[int]  #: bytes of the object
-    #: Bytes of the part that is read, the row's default if below 1; ignored for other operations.
-    lengths: Sequence[int]
-    objects: Sequence[int]  #: number of each object; of an operation on a container any number
-    initial: Sequence[int]  #: size of each object before the run, or NOT_PREPARED
-    prepared: int  #: how many objects must exist before the run
-    containers: int  #: how many there are
-    most_per_s: float  #: the highest rate of due times
-
-    def __len__(self) -> int:
-        return len(self.due_ns)
-
-
 class PreparedObjects(EnsureWorkload):
-    """Ensures that every object exists that the plan does not make itself."""
+    """Ensures that every object exists that the requests do not make themselves."""
 
-    def __init__(self, plan: ReplayPlan) -> None:
+    def __init__(self, requests: Requests) -> None:
         objects = (
             (0, number, size)
-            for number, size in zip(plan.objects, plan.initial, strict=True)
-            if size != NOT_PREPARED
+            for number, size in zip(requests.objects.data, requests.initial.data, strict=True)
+            if size != UNKNOWN
         )
-        super().__init__(objects, plan.prepared)
+        super().__init__(objects, requests.prepared)
 
 
 class ReplayWorkload(NumberedRun):
@@ -66,16 +44,22 @@ class ReplayWorkload(NumberedRun):
 
     Objects that the run created are removed by ``cleanup``; those that were prepared stay.
 
-    :param random: for the arguments that a plan lacks, such as the offset of a part.
+    :param requests: their times are due times, from the start of the load.
+    :param containers: how many there are.
+    :param random: for the arguments that a log lacks, such as the offset of a part.
     """
 
-    def __init__(self, plan: ReplayPlan, random: Random) -> None:
-        self.total = len(plan)
-        self.dues: DueTimes = DueTimes(iter(plan.due_ns), plan.most_per_s, again=iter(plan.due_ns))
+    def __init__(self, requests: Requests, containers: int, random: Random) -> None:
+        self.total = len(requests)
+        due_ns = requests.at_ns.data  # not copied, and read as Python's numbers
+        most = requests.most_within(LOOKAHEAD_NS) * SECOND_NS / LOOKAHEAD_NS
+        self.dues: DueTimes = DueTimes(iter(due_ns), min(most, _MOST_PER_S), again=iter(due_ns))
         self.after_failed_upload = 0  #: operations that found no object, because its upload failed
-        self._plan = plan
+        self._requests = requests
+        self._slots, self._objects = requests.slots.data, requests.objects.data
+        self._containers = containers
         self._random = random
-        self._in_store = bytearray(len(plan.objects))  # created objects, by slot
+        self._in_store = bytearray(len(requests.objects))  # created objects, by slot
         self._failed_uploads: set[int] = set()  # slots
         self._copies: Counter[int] = Counter()  # numbers of those that may be in the store
 
@@ -91,22 +75,20 @@ class ReplayWorkload(NumberedRun):
     def numbers_left(self) -> Iterator[int]:
         for slot, state in enumerate(self._in_store):
             if state != _ABSENT:
-                yield self._plan.objects[slot]
+                yield self._objects[slot]
         yield from self._copies
 
     def take(self, first_number: int, limit: int, now_s: float, group: int = 0) -> list[Job]:
         limit = self.dues.ready(limit, now_s)
-        plan, begin = self._plan, self.taken
+        requests, begin = self._requests, self.taken
         end = self.taken = begin + limit
-        rows = zip(
-            range(begin, end), plan.operations[begin:end], plan.slots[begin:end],
-            plan.sizes[begin:end], plan.lengths[begin:end], strict=True,
-        )  # fmt: skip
+        columns = (requests.operations, requests.slots, requests.sizes, requests.moved)
+        rows = zip(range(begin, end), *(each.data[begin:end] for each in columns), strict=True)
         jobs = []
         for at, operation, slot, size, length in rows:
-            row, number = row_of(operation), plan.objects[slot]
+            row, number = row_of(operation), self._objects[slot]
             if row.target is Target.CONTAINER:
-                number %= plan.containers
+                number %= self._containers
             others = (_copy_of(number, at),) if row.target is Target.PAIR else ()
             arguments = self._arguments(row, size, length) if row.draw else ()
             # The version is the request's index: it tells outcomes apart, and rises.
@@ -153,11 +135,11 @@ class ReplayWorkload(NumberedRun):
         self.dues.returned(jobs)
 
     def _slot(self, job: Job) -> int:
-        return self._plan.slots[job.version - 1]
+        return self._slots[job.version - 1]
 
     def _set(self, job: Job, state: int) -> None:
         slot = self._slot(job)
-        if self._plan.initial[slot] == NOT_PREPARED:
+        if self._requests.initial[slot] == UNKNOWN:
             self._in_store[slot] = state
 
 
@@ -203,7 +185,7 @@ class Replay:
             profile({row: float(count) for row, count in requests.counts.items()}),
             len(requests.objects),
         )  # fmt: skip
-        self._requests = requests
+        self.requests = requests
         self.scenario = Scenario(
             name=f"replay at speed {self.speed:g}",
             sizes=(size_class,),
@@ -214,18 +196,18 @@ class Replay:
             source="replay",
             **{**self.config.overrides, "container_count": containers},
         )
-        self.plan = _plan(requests, containers)
-        self.workload = ReplayWorkload(self.plan, Random(self.scenario.seed))  # nosec B311 # offsets
+        random = Random(self.scenario.seed)  # nosec B311 # offsets
+        self.workload = ReplayWorkload(requests, containers, random)
 
     @property
     def prepared_bytes(self) -> int:
         """Bytes of the objects that must exist before."""
-        return sum(size for size in self.plan.initial if size != UNKNOWN)
+        return sum(size for size in self.requests.initial.data if size != UNKNOWN)
 
     @property
     def seconds(self) -> float:
         """From the first to the last due time."""
-        return self.plan.due_ns[-1] / SECOND_NS
+        return int(self.requests.at_ns[-1]) / SECOND_NS
 
     def run(
         self,
@@ -244,7 +226,7 @@ class Replay:
             with session.client() as client:
                 self.leave_out_larger(client.call(client.storage.limits).max_object_size)
             show()
-            prepared = PreparedObjects(self.plan) if self.plan.prepared else None
+            prepared = PreparedObjects(self.requests) if self.requests.prepared else None
             plan = RunPlan({"kind": "hashed"}, workload=self.workload, prepared=prepared)
             return execute(session, config, self.scenario, plan)
 
@@ -255,7 +237,7 @@ class Replay:
         """
         if most is None:
             return
-        before = self._requests
+        before = self.requests
         requests = before.without_larger(most)
         self.too_large = len(before) - len(requests)
         if not len(requests):
@@ -274,21 +256,3 @@ def _parameters(requests: Requests) -> dict[str, int | str]:
         for operation in requests.counts
         for each in row_of(operation).parameters
     }
-
-
-def _plan(requests: Requests, containers: int) -> ReplayPlan:
-    """:param requests: their times are due times."""
-    most = requests.most_within(LOOKAHEAD_NS)
-    return ReplayPlan(
-        # Not copied, and read as Python's numbers.
-        due_ns=requests.at_ns.data,
-        operations=requests.operations.data,
-        slots=requests.slots.data,
-        sizes=requests.sizes.data,
-        lengths=requests.moved.data,
-        objects=requests.objects.data,
-        initial=requests.initial.data,
-        prepared=int((requests.initial != UNKNOWN).sum()),
-        containers=containers,
-        most_per_s=min(most * SECOND_NS / LOOKAHEAD_NS, _MOST_PER_S),
-    )
