@@ -205,17 +205,13 @@ class StoreAdmin(OpenStore, Protocol):
         :raises StorageError: status 404 if the container doesn't exist.
         """
 
-    def make_container(
-        self, container: str, changing: Callable[[], None] | None = None
-    ) -> ContainerInfo | None:
+    def make_container(self, container: str) -> ContainerInfo | None:
         """Create a container with our ownership mark and the settings' placement.
 
         Returns None if the container was created, else the metadata of the existing one. An
         existing empty container gets our mark; one that holds objects, or of which the store
         can't tell (``object_count`` None), is left unchanged.
 
-        :param changing: called before each request that changes the store; its exceptions
-            propagate.
         :raises StorageError: status 409 if the container exists with another policy.
         """
 
@@ -356,7 +352,6 @@ def make_marked(
     info: Callable[[str], ContainerInfo],
     make: Callable[[str, ContainerInfo | None], ContainerInfo | None],
     container: str,
-    changing: Callable[[], None] | None,
 ) -> ContainerInfo | None:
     """``StoreAdmin.make_container`` of a store that can mark an empty container.
 
@@ -367,8 +362,6 @@ def make_marked(
     found = unless_missing(info, container)
     if found is not None and (found.marked or found.object_count != 0):
         return found
-    if changing is not None:
-        changing()
     return make(container, found) or found
 
 

@@ -6,7 +6,7 @@ leave out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from heapq import nsmallest
 from time import time
@@ -102,10 +102,8 @@ class S3Admin(S3Client):
             raise StorageError(ErrorKind.STATUS, f"there is no {place.path}", status=404)
         return ContainerInfo(policy=None, marked=marked, object_count=count)
 
-    def make_container(
-        self, container: str, changing: Callable[[], None] | None = None
-    ) -> ContainerInfo | None:
-        return make_marked(self.container_info, self._make, container, changing)
+    def make_container(self, container: str) -> ContainerInfo | None:
+        return make_marked(self.container_info, self._make, container)
 
     def _make(self, container: str, found: ContainerInfo | None) -> None:
         place = self.place(container)

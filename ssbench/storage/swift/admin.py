@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from time import time
 from urllib.parse import quote, unquote
 
@@ -70,11 +70,9 @@ class SwiftAdmin(SwiftClient):
         headers = collector.headers.items()
         return container_info({name: self._secrets.masked(text) for name, text in headers})
 
-    def make_container(
-        self, container: str, changing: Callable[[], None] | None = None
-    ) -> ContainerInfo | None:
+    def make_container(self, container: str) -> ContainerInfo | None:
         # HEAD first: a PUT would add our mark to a container that isn't ours.
-        return make_marked(self._of_our_policy, self._put_container, container, changing)
+        return make_marked(self._of_our_policy, self._put_container, container)
 
     def _of_our_policy(self, container: str) -> ContainerInfo:
         """:raises StorageError: as ``container_info``; status 409: it has another policy."""
