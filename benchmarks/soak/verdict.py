@@ -118,7 +118,7 @@ def _add(found: Accounts, record: Record) -> None:
             found.without_id += not identifier
             found.doubled += identifier in found.done
             found.done[identifier] = METHODS[row_of(operation)]
-            worker = found.stats.run.workers[found.stats.run.run_id, record.worker].worker_id
+            worker = found.stats.run.workers[record.worker].worker_id
             ended_s = (start_ns + max(last_ns, 0)) / 1e9
             found.last_s[worker] = max(found.last_s.get(worker, 0.0), ended_s)
 

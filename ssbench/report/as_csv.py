@@ -289,8 +289,7 @@ def dstat_head() -> str:
 def dstat_rows(records: Iterable[Record], host: HostKey) -> Iterator[str]:
     """A line for each second of a host: per cent, bytes, and bytes or events per second.
 
-    Of several runs it has the seconds of each, one run after the other. A figure that the host
-    could not give is empty.
+    A figure that the host could not give is empty.
     """
     started_s: dict[Phase, float] = {}
     seconds = HostSeconds()

@@ -157,8 +157,7 @@ def _of_parts(stats: RunStats, found: PartTimes) -> Row:
     slowest, times = found.slowest, found.histogram
     assert slowest is not None  # nosec B101 # for the type checker
     p50, p99 = times.quantiles((50.0, 99.0))
-    scenario = stats.run.scenario_of(slowest.run_id)
-    header = stats.run.headers.get(slowest.run_id)
+    scenario, header = stats.run.scenario, stats.run.header
     naming = naming_of_run(header, scenario) if header else None
     object_ = Job(0, slowest.operation, slowest.size_class, slowest.object, 0, 0)
     received = row_of(slowest.operation, stats.run.operations).body is Body.RECEIVED
@@ -176,7 +175,7 @@ def _of_parts(stats: RunStats, found: PartTimes) -> Row:
         "slowest_object": naming.path(object_) if naming else None,
         "slowest_part": slowest.part + 1,
         "slowest_bytes": extent,
-        "slowest_endpoint": stats.run.endpoint(slowest.run_id, slowest.url),
+        "slowest_endpoint": stats.run.endpoint(slowest.url),
         "slowest_id": slowest.transaction_id.decode("utf-8", "replace"),
     }
 

@@ -240,11 +240,11 @@ def host_use_section(stats: RunStats) -> Section:
 def clocks_section(stats: RunStats) -> Section:
     """Each worker's clocks, as the master saw them last in the run phase."""
     rows = []
-    for (run_id, index), clock in sorted(stats.clocks.items()):
-        worker = stats.run.workers.get((run_id, index))
+    for index, clock in sorted(stats.clocks.items()):
+        worker = stats.run.workers.get(index)
         ahead_s = None if clock.wall_ns is None else clock.wall_ns / 1e9
         rows.append([
-            fact("worker_id", stats.run.worker_id(run_id, index), WORD, "its id", title="Worker"),
+            fact("worker_id", stats.run.worker_id(index), WORD, "its id", title="Worker"),
             fact("host", worker and worker.host, WORD, "its host", title="Host"),
             fact("corrected_by_s", clock.shift_ns / 1e9, _MILLISECONDS, "added to its times",
                  title="Corrected"),
@@ -322,19 +322,16 @@ def collapsed_stacks(run: RunRecords) -> Iterator[str]:
 
 def _by_role(run: RunRecords) -> Mapping[str, list[ProfileRecord]]:
     found: dict[str, list[ProfileRecord]] = {}
-    for (_run_id, index), record in sorted(run.profiles.items()):
+    for index, record in sorted(run.profiles.items()):
         found.setdefault("master" if index < 0 else "workers", []).append(record)
     return found
 
 
 def _missing(run: RunRecords) -> list[str]:
     """The processes of the run that left no profile."""
-    profiled_runs = {run_id for run_id, _index in run.profiles}
-    found = [
-        "The master" for run_id in profiled_runs if (run_id, MASTER) not in run.profiles
-    ]  # fmt: skip
-    for key, worker in sorted(run.workers.items()):
-        if key[0] in profiled_runs and key not in run.profiles:
+    found = [] if MASTER in run.profiles else ["The master"]
+    for index, worker in sorted(run.workers.items()):
+        if index not in run.profiles:
             found.append(f"Worker {worker.worker_id} ({worker.host}, pid {worker.pid})")
     return found
 

@@ -208,12 +208,12 @@ def ending_notes(stats: RunStats, parts: Sequence[Part] = ()) -> Iterator[Note]:
             yield Note(Level.SEVERE, f"  {printable(fault)}", {}, "text")
     for line in stats.run.left_out:
         yield Note(Level.NOTE, f"More than is kept of one run: {line}", {})
-    for footer in stats.run.footers.values():
-        if footer.ended in _ENDINGS:
-            reason = f" ({printable(footer.reason)})" if footer.reason else ""
-            yield Note(Level.SEVERE, _ENDINGS[footer.ended] + reason, {})
-        elif footer.reason:
-            yield Note(Level.NOTE, f"Ended early: {printable(footer.reason)}", {})
+    footer = stats.run.footer
+    if footer is not None and footer.ended in _ENDINGS:
+        reason = f" ({printable(footer.reason)})" if footer.reason else ""
+        yield Note(Level.SEVERE, _ENDINGS[footer.ended] + reason, {})
+    elif footer is not None and footer.reason:
+        yield Note(Level.NOTE, f"Ended early: {printable(footer.reason)}", {})
     yield from (Note(Level.SEVERE, line, {}) for line in _missing_users(stats))
 
 

@@ -170,7 +170,7 @@ def arrivals(stats: RunStats) -> Arrivals | None:
     run, total, found = stats.run, stats.total(), stats.in_time
     target_per_s = target_rate(run)
     due = found.due + run.late + run.lost
-    if target_per_s is None or not due or not run.footers.keys() >= run.headers.keys():
+    if target_per_s is None or not due or run.footer is None:
         return None
     seconds = total.throughput.seconds
     per_s = 1 / seconds if seconds and stats.rate_basis is Basis.WINDOW else target_per_s / due

@@ -249,70 +249,65 @@ def _host_loads(processes: Sequence[ProcessSeries]) -> list[HostLoad]:
 
 
 class Hosts:
-    """The metrics of the processes and hosts of a run, or of several, in the run phase."""
+    """The metrics of the processes and hosts of a run, in the run phase."""
 
     def __init__(self, run: RunRecords, budget: Budget) -> None:
         self._run = run
         self._budget = budget
-        self._processes: dict[tuple[str, int], HostSeries] = {}  # by run id and index
-        self._machines: dict[tuple[str, HostKey], HostSeries] = {}
+        self._processes: dict[int, HostSeries] = {}  # by the worker's index
+        self._machines: dict[HostKey, HostSeries] = {}
         self._seconds = HostSeconds()
 
     def __repr__(self) -> str:
         return f"<Hosts {len(self._machines)} hosts, {len(self._processes)} processes>"
 
     def add(self, record: HostRecord) -> None:
-        key = self._run.run_id, record.worker
-        if record.phase is Phase.RUN and self._budget.keeps("hosts", (*key, record.host)):
-            self._processes.setdefault(key, HostSeries()).add(record)
+        index, host = record.worker, (record.host, record.boot_id)
+        if record.phase is Phase.RUN and self._budget.keeps("hosts", (index, record.host)):
+            self._processes.setdefault(index, HostSeries()).add(record)
             if self._seconds.is_new(record):
-                machine = self._run.run_id, (record.host, record.boot_id)
-                self._machines.setdefault(machine, HostSeries(OF_HOST)).add(record)
+                self._machines.setdefault(host, HostSeries(OF_HOST)).add(record)
 
     def processes(self, *, of_load: bool = False) -> list[ProcessSeries]:
         """The metrics of the master and of each worker.
 
         :param of_load: without workers that only send metrics.
         """
-        keys = [key for key in sorted(self._processes) if not of_load or self._makes_load(key)]
-        return [self._process_of(*key) for key in keys]
+        return [
+            ProcessSeries(
+                # Below 0: a master.
+                ProcessId(self._run.worker_id(index) if index >= 0 else "", series.host),
+                series,
+                self._run.spans_s,
+            )
+            for index, series in sorted(self._processes.items())
+            if not of_load or self._makes_load(index)
+        ]
 
     def machines(self) -> dict[str, HostSeries]:
         """The metrics of each host, by its name."""
-        return {key[0] or "host": each for (_run_id, key), each in sorted(self._machines.items())}
+        return {key[0] or "host": each for key, each in sorted(self._machines.items())}
 
     def use(self) -> list[HostUse]:
         """What each host did in the seconds that count, by the hosts' names."""
-        values: dict[HostKey, dict[str, list[float]]] = {}
-        processes: defaultdict[HostKey, list[tuple[str, int]]] = defaultdict(list)
-        for process, of_process in self._processes.items():
-            processes[of_process.host, of_process.boot_id].append(process)
-        for (run_id, key), series in self._machines.items():
-            of_host = values.setdefault(key, {name: [] for name in OF_HOST})
-            for name, found in of_host.items():
-                found += series.values(name, self._run.spans_s(run_id))
-        return [
-            HostUse(
-                key[0],
-                self._role(processes[key]),
-                {name: MeanMax(fmean(found), max(found)) for name, found in each.items() if found},
-            )
-            for key, each in sorted(values.items())
-        ]
+        processes: defaultdict[HostKey, list[int]] = defaultdict(list)
+        for index, of_process in self._processes.items():
+            processes[of_process.host, of_process.boot_id].append(index)
+        found = []
+        for key, series in sorted(self._machines.items()):
+            values = {name: series.values(name, self._run.spans_s) for name in OF_HOST}
+            figures = {name: MeanMax(fmean(v), max(v)) for name, v in values.items() if v}
+            found.append(HostUse(key[0], self._role(processes[key]), figures))
+        return found
 
-    def _role(self, here: Sequence[tuple[str, int]]) -> str:
+    def _role(self, here: Sequence[int]) -> str:
         """Which processes ran on a host."""
-        workers = {index for _, index in filter(self._makes_load, here) if index >= 0}
-        masters = len({index for _, index in here if index < 0})
+        workers = [index for index in filter(self._makes_load, here) if index >= 0]
+        masters = sum(index < 0 for index in here)
         found = [plural(masters, "master") if masters > 1 else "master"] if masters else []
         found += [plural(len(workers), "worker")] if workers else []
         return ", ".join(found) or "metrics only"
 
-    def _makes_load(self, key: tuple[str, int]) -> bool:
-        worker = self._run.workers.get(key)
+    def _makes_load(self, index: int) -> bool:
+        worker = self._run.workers.get(index)
         return worker is None or bool(worker.concurrency)
-
-    def _process_of(self, run_id: str, index: int) -> ProcessSeries:
-        series = self._processes[run_id, index]
-        worker_id = self._run.worker_id(run_id, index) if index >= 0 else ""  # below: a master
-        return ProcessSeries(ProcessId(worker_id, series.host), series, self._run.spans_s(run_id))

@@ -75,8 +75,6 @@ class Part(Struct, frozen=True):
             raise UsageError(f"{name}: has no header")
         if "load" in header.unrecorded:
             raise UsageError(f"{name}: results of ssbench 0.3.9 cannot be merged")
-        if len(run.headers) > 1:
-            raise UsageError(f"{name}: has several runs: only files of one run can be merged")
         if Phase.RUN not in phases or not run.stages or run.end_ns is None:
             raise UsageError(f"{name}: unknown when its load began and ended")
         return cls(name, header, run, phases)
@@ -215,7 +213,7 @@ def merged(parts: Sequence[Part], streams: Sequence[Iterable[Record]]) -> Iterat
     first_index, ids = 0, set[str]()
     for number, (part, records) in enumerate(zip(parts, streams, strict=True)):
         open_streams.append(_Stream(part, number, first_index, starts_s, ids, iter(records), urls))
-        first_index += 1 + max((index for _run, index in part.run.workers), default=0)
+        first_index += 1 + max(part.run.workers, default=0)
     for stream in open_streams:
         yield from stream.until_a_phase()
     for phase, started_s in starts_s.items():
@@ -410,7 +408,7 @@ def _stage_marks(part: Part) -> Iterator[list[tuple[int, MarkRecord]]]:
     """(wall clock, mark) of each stage: its beginning, then changes of its users."""
     marks = [
         (part.origin_ns + mark.at_ns, mark)
-        for mark in part.run.marks[part.header.run_id]
+        for mark in part.run.marks
         if mark.name in ("stage", "users")
     ]
     begins = [at for at, (_ns, mark) in enumerate(marks) if mark.name == "stage"]

@@ -128,16 +128,6 @@ def exact_sum(values: Ints) -> int:
     return (int((values >> _HALF).sum()) << _HALF) + int((values & _LOW_HALF).sum())
 
 
-def exact_sums(values: Ints, places: npt.NDArray[np.int64]) -> list[int]:
-    """The sums of the values at each place (from 0), exact for up to 2**22 values.
-
-    bincount adds floats: of halves, no sum loses a bit.
-    """
-    halves = (values >> _HALF, values & _LOW_HALF)
-    high, low = (np.bincount(places, half.astype(np.float64)).tolist() for half in halves)
-    return [(int(a) << _HALF) + int(b) for a, b in zip(high, low, strict=True)]
-
-
 class _NoFormError(Exception):
     """A batch has more than a form describes."""
 
@@ -442,8 +432,8 @@ class PhaseResults:
             found, rows = np.unique(self.workers, return_counts=True)
             return Counter(dict(zip(found.tolist(), rows.tolist(), strict=True)))
         workers, places = np.unique(self._workers, return_inverse=True)
-        counts = exact_sums(self._counts, places)
-        return Counter(dict(zip(workers.tolist(), counts, strict=True)))
+        rows = np.bincount(places, self._counts).astype(np.int64)
+        return Counter(dict(zip(workers.tolist(), rows.tolist(), strict=True)))
 
     @cached_property
     def ends_ns(self) -> Ints:

@@ -1,10 +1,10 @@
-"""Header, workers, marks and footer of a run, or of several."""
+"""Header, workers, marks and footer of a run."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator
+from functools import cached_property
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -30,6 +30,9 @@ from ssbench.core.text import first_of
 
 _MOST_DAMAGE = 100  #: lines
 _NO_SCENARIO = Scenario.of_header({})
+_NO_FOOTER = RunFooter(0.0, "", "", 0.0)
+#: What follows from the records, until another is added.
+_OF_MARKS = ("stages", "stage_users", "end_ns", "_pauses_ns", "spans", "stage_lengths_ns")
 
 
 class StageUsers(Struct, frozen=True):
@@ -52,50 +55,41 @@ class StageUsers(Struct, frozen=True):
         return self.missing > 0
 
 
-class _Load(Struct, frozen=True):
-    """What the marks of a run say of its load."""
-
-    stages: list[MarkRecord]  #: their beginnings
-    users: list[StageUsers]  #: of each
-    spans: list[Span]  #: the part of each that counts
-    lengths_ns: list[int]  #: of each; [] where the end is unknown
-    end_ns: int | None  #: None: unknown
-
-
 class RunRecords:
     """The records that a file has once per run, stage or worker."""
 
     def __init__(self, budget: Budget | None = None, chosen: Selection = WHOLE) -> None:
         self._budget = budget or Budget()
         self.chosen = chosen  #: the part of the run that its figures are of
-        self.run_id = ""  #: of the newest header; later records belong to it
-        self.headers: dict[str, RunHeader] = {}  #: by run id
-        self.footers: dict[str, RunFooter] = {}  #: by run id
-        self.workers: dict[tuple[str, int], WorkerRecord] = {}  #: by run id and index
-        #: By run id and worker: of the run phase.
-        self.addresses: dict[tuple[str, int], AddressRecord] = {}
-        self.profiles: dict[tuple[str, int], ProfileRecord] = {}  #: by run id and worker
+        self.header: RunHeader | None = None
+        self.footer: RunFooter | None = None
+        self.scenario = _NO_SCENARIO
+        self.workers: dict[int, WorkerRecord] = {}  #: by index
+        self.addresses: dict[int, AddressRecord] = {}  #: by worker: of the run phase
+        self.profiles: dict[int, ProfileRecord] = {}  #: by worker
         #: What is missing or unreadable, one line each; also added to by the reader.
         self.damage: list[str] = []
         #: Kinds of records that the budget had no room for, a line each. No result is missing.
         self.left_out: list[str] = []
-        self.scenario_faults: list[str] = []  #: impossible values in the headers' scenarios
+        self.scenario_faults: list[str] = []  #: impossible values in the header's scenario
         self.unknown_records = 0  #: of types that only a newer release knows, which were skipped
-        self.marks: dict[str, list[MarkRecord]] = {}  #: by run id
+        self.marks: list[MarkRecord] = []
         self.events: list[EventRecord] = []  #: that somebody marked
-        #: By number: the rows of this process, replaced and completed by those of the headers.
+        #: By number: the rows of this process, replaced and completed by those of the header.
         self.operations: dict[int, Operation] = dict(OPERATIONS)
-        self._scenarios: dict[str, Scenario] = {}
-        self._loads: dict[str, _Load] = {}  # by run id, until a record is added
 
-    def worker_id(self, run_id: str, index: int) -> str:
+    @property
+    def run_id(self) -> str:
+        return self.header.run_id if self.header else ""
+
+    def worker_id(self, index: int) -> str:
         """The worker's id; ``#7`` without its record."""
-        worker = self.workers.get((run_id, index))
+        worker = self.workers.get(index)
         return worker.worker_id if worker else f"#{index}"
 
-    def endpoint(self, run_id: str, number: int) -> str:
+    def endpoint(self, number: int) -> str:
         """The storage URL of this index in results; "" for a store that has no URLs."""
-        header = self.headers.get(run_id)
+        header = self.header
         urls = header.store.get("urls") if header else None
         if isinstance(urls, list | tuple) and 0 <= number < len(urls):
             return str(urls[number])
@@ -103,7 +97,7 @@ class RunRecords:
         return "" if known and not urls and not number else f"endpoint {number + 1}"
 
     def names_of(self, column: str, number: int) -> list[str]:
-        """What names a number in a column of results of this run: first as reports show it."""
+        """What names a number in a column of results: first as reports show it."""
         if column == "operation":
             row = row_of(number, self.operations)
             return [row.name, row.alias]
@@ -111,29 +105,29 @@ class RunRecords:
             sizes = self.scenario.sizes
             return [sizes[number].name if 0 <= number < len(sizes) else f"class {number}"]
         if column == "worker":
-            worker = self.workers.get((self.run_id, number))
-            return [self.worker_id(self.run_id, number), *([worker.host] if worker else [])]
+            worker = self.workers.get(number)
+            return [self.worker_id(number), *([worker.host] if worker else [])]
         if column == "address":
-            name = self.address(self.run_id, number)
+            name = self.address(number)
             return [name, name.rpartition(":")[0].strip("[]")]
-        url = self.endpoint(self.run_id, number)
+        url = self.endpoint(number)
         try:
             parts = urlsplit(url)
         except ValueError:
             return [url]
         return [url, parts.netloc, parts.hostname or ""]
 
-    def address(self, run_id: str, number: int) -> str:
+    def address(self, number: int) -> str:
         """The address of the store of this number in results; "" for the only one of a name."""
         if not number:
             return ""
         worker, place = address_of(number)
-        record = self.addresses.get((run_id, worker))
+        record = self.addresses.get(worker)
         known = record is not None and place <= len(record.names)
         return record.names[place - 1] if record and known else f"address {place} of #{worker}"
 
     def __repr__(self) -> str:
-        return f"<RunRecords {len(self.headers)} runs, {len(self.workers)} workers>"
+        return f"<RunRecords of {self.run_id or 'no run'}, {len(self.workers)} workers>"
 
     def add(
         self,
@@ -145,34 +139,30 @@ class RunRecords:
         | AddressRecord
         | RunFooter,
     ) -> None:
-        self._loads.clear()
+        for name in _OF_MARKS:
+            vars(self).pop(name, None)
         if isinstance(record, RunHeader):
-            self.run_id = record.run_id
-            self.headers[record.run_id] = record
-            self.operations = rows_of(
-                entry for header in self.headers.values() for entry in header.operations
-            )
+            self.header = record
+            self.operations = rows_of(record.operations)
             faults = ValidationErrors("scenario", of_header=self.operations)
-            scenario = Scenario.of_header(record.scenario, self.operations, faults)
-            self._scenarios[record.run_id] = scenario
+            self.scenario = Scenario.of_header(record.scenario, self.operations, faults)
             self.scenario_faults += faults.lines
         elif isinstance(record, WorkerRecord):
-            if self._budget.keeps("workers", (self.run_id, record.index)):
-                self.workers[self.run_id, record.index] = record
+            if self._budget.keeps("workers", record.index):
+                self.workers[record.index] = record
         elif isinstance(record, MarkRecord):
-            self.marks.setdefault(self.run_id, []).append(record)
+            self.marks.append(record)
         elif isinstance(record, EventRecord):
-            if self._budget.keeps("marks", (self.run_id, len(self.events))):
+            if self._budget.keeps("marks", len(self.events)):
                 self.events.append(record)
         elif isinstance(record, AddressRecord):
-            kept = record.phase is Phase.RUN
-            if kept and self._budget.keeps("addresses", (self.run_id, record.worker)):
-                self.addresses[self.run_id, record.worker] = record
+            if record.phase is Phase.RUN and self._budget.keeps("addresses", record.worker):
+                self.addresses[record.worker] = record
         elif isinstance(record, ProfileRecord):
-            if self._budget.keeps("profiles", (self.run_id, record.worker)):
-                self.profiles[self.run_id, record.worker] = record
+            if self._budget.keeps("profiles", record.worker):
+                self.profiles[record.worker] = record
         else:
-            self.footers[self.run_id] = record
+            self.footer = record
 
     def add_damage(self, fault: str) -> None:
         """Note a fault of the file in one line; only the first 100 are kept."""
@@ -182,49 +172,29 @@ class RunRecords:
             self.damage.append("and more")
 
     @property
-    def header(self) -> RunHeader | None:
-        """Of the run that began first; None if there is none."""
-        return min(self.headers.values(), key=lambda header: header.started_at, default=None)
-
-    @property
-    def footer(self) -> RunFooter | None:
-        """Of the run that ended last; None if none has one."""
-        return max(self.footers.values(), key=lambda footer: footer.ended_at, default=None)
-
-    @property
     def unrecorded(self) -> frozenset[str]:
         """What the file lacks by its version."""
         return self.header.unrecorded if self.header else frozenset()
 
     @property
     def no_store(self) -> bool:
-        """Whether a run was made with ``--noop``: no byte was moved, whatever its results say."""
-        return any(header.driver == "noop" for header in self.headers.values())
+        """Whether it was made with ``--noop``: no byte was moved, whatever its results say."""
+        return self.header is not None and self.header.driver == "noop"
 
     @property
     def complete(self) -> bool:
-        """False if a run's records end before its footer, or something of them is missing."""
-        return bool(self.headers) and not self.damage and self.headers.keys() <= self.footers.keys()
+        """False if the records end before the footer, or something of them is missing."""
+        return self.header is not None and self.footer is not None and not self.damage
 
-    @property
-    def scenario(self) -> Scenario:
-        """The scenario of the run that began first."""
-        header = self.header
-        return self._scenarios[header.run_id] if header else _NO_SCENARIO
-
-    def scenario_of(self, run_id: str) -> Scenario:
-        """The scenario of one of the runs."""
-        return self._scenarios.get(run_id, _NO_SCENARIO)
-
-    @property
+    @cached_property
     def stages(self) -> list[MarkRecord]:
-        """The beginnings of the stages of the first run."""
-        return self._load().stages
+        """The beginnings of the stages."""
+        return [mark for mark in self.marks if mark.name == "stage"]
 
-    @property
+    @cached_property
     def stage_users(self) -> list[StageUsers]:
         """The users of each of these stages."""
-        return self._load().users
+        return list(self._stage_users())
 
     @property
     def users_ran(self) -> int | None:
@@ -236,9 +206,9 @@ class RunRecords:
         """Whether fewer users ran than a stage asked for."""
         return any(users.short for users in self.stage_users)
 
-    def _stage_users(self, run_id: str) -> Iterator[StageUsers]:
+    def _stage_users(self) -> Iterator[StageUsers]:
         asked, most, missing, ran = 0, 0, 0, list[tuple[float, int]]()
-        for mark in self.marks.get(run_id, []):
+        for mark in self.marks:
             if mark.name == "stage":
                 if ran:
                     yield StageUsers(asked, tuple(ran), missing, most)
@@ -260,46 +230,39 @@ class RunRecords:
         warmup = self.chosen.warmup_s
         return self.scenario.warmup if warmup is None else warmup
 
-    @property
+    @cached_property
     def end_ns(self) -> int | None:
         """End of the load, as an offset from the run phase's start; None: unknown."""
-        return self._load().end_ns
+        return load_end_ns(self.scenario, self.marks)
 
-    @property
+    @cached_property
+    def _pauses_ns(self) -> dict[int, int]:
+        return {mark.stage: mark.at_ns for mark in self.marks if mark.name == "pause"}
+
+    @cached_property
     def spans(self) -> list[Span]:
         """The part of each of these stages that counts."""
-        return self._load().spans
+        begins = [mark.at_ns for mark in self.stages]
+        if not begins:
+            return []
+        return spans_of(self.scenario, begins, self.end_ns, self.chosen, self._pauses_ns)
 
-    @property
+    @cached_property
     def stage_lengths_ns(self) -> list[int]:
         """How long each stage lasted, without waits behind it; [] where the end is unknown."""
-        return self._load().lengths_ns
+        begins, end_ns = [mark.at_ns for mark in self.stages], self.end_ns
+        ends = [] if end_ns is None else [*begins[1:], end_ns]
+        return [
+            max(min(end, self._pauses_ns.get(at, end)) - begin, 0)
+            for at, (begin, end) in enumerate(zip(begins, ends, strict=False))
+        ]
 
-    def spans_s(self, run_id: str) -> list[tuple[float, float]]:
-        """The parts of a run that count, in seconds from the run phase's start."""
-        parts = self._load(run_id).spans
-        if not parts:
+    @property
+    def spans_s(self) -> list[tuple[float, float]]:
+        """The parts that count, in seconds from the run phase's start."""
+        if not self.spans:
             return [(0.0, math.inf)]
-        return [(low / SECOND_NS, high / SECOND_NS) for low, high in joined(parts)]
-
-    def _load(self, run_id: str | None = None) -> _Load:
-        """Of this run; None: of the one that began first."""
-        if run_id is None:
-            run_id = self.header.run_id if self.header else ""
-        if run_id not in self._loads:
-            marks, scenario = self.marks.get(run_id, []), self.scenario_of(run_id)
-            stages = [mark for mark in marks if mark.name == "stage"]
-            begins, end_ns = [mark.at_ns for mark in stages], load_end_ns(scenario, marks)
-            pauses = {mark.stage: mark.at_ns for mark in marks if mark.name == "pause"}
-            spans = spans_of(scenario, begins, end_ns, self.chosen, pauses) if begins else []
-            users = list(self._stage_users(run_id))
-            ends = [] if end_ns is None else [*begins[1:], end_ns]
-            lengths = [
-                max(min(end, pauses.get(at, end)) - begin, 0)
-                for at, (begin, end) in enumerate(zip(begins, ends, strict=False))
-            ]
-            self._loads[run_id] = _Load(stages, users, spans, lengths, end_ns)
-        return self._loads[run_id]
+        return [(low / SECOND_NS, high / SECOND_NS) for low, high in joined(self.spans)]
 
     @property
     def ending(self) -> str:
@@ -307,56 +270,53 @@ class RunRecords:
         return self.footer.ended if self.footer and self.complete else "cut off"
 
     @property
+    def _ended(self) -> RunFooter:
+        return self.footer or _NO_FOOTER
+
+    @property
     def lost(self) -> int:
         """Operations lost with their worker."""
-        return sum(footer.lost for footer in self.footers.values())
+        return self._ended.lost
 
     @property
     def sent(self) -> int | None:
-        """Operations sent in the run phase; None if unknown for one of the runs."""
-        counts = [self.footers[run].sent if run in self.footers else None for run in self.headers]
-        known = [count for count in counts if count is not None]
-        return sum(known) if known and len(known) == len(counts) else None
+        """Operations sent in the run phase; None: unknown."""
+        return self._ended.sent
 
     @property
     def late(self) -> int:
         """Operations that fell due and were never started."""
-        return sum(footer.late for footer in self.footers.values())
+        return self._ended.late
 
     @property
     def refused(self) -> int:
         """Result messages that were stale or malformed."""
-        return sum(footer.refused for footer in self.footers.values())
+        return self._ended.refused
 
     @property
     def left_behind(self) -> int:
-        """Objects of the runs that are known to be in the store still."""
-        if self.no_store:
-            return 0
-        return sum(f.left_behind - f.left_unknown for f in self.footers.values())
+        """Objects of the run that are known to be in the store still."""
+        return 0 if self.no_store else self._ended.left_behind - self._ended.left_unknown
 
     @property
     def left_unknown(self) -> int:
         """Further objects that may be in the store."""
-        return 0 if self.no_store else sum(f.left_unknown for f in self.footers.values())
+        return 0 if self.no_store else self._ended.left_unknown
 
     @property
     def skipped(self) -> dict[str, int]:
         """Operations that found no object, by name."""
-        total: Counter[str] = Counter()
-        for footer in self.footers.values():
-            total.update(footer.skipped)
-        return dict(sorted(total.items()))
+        return dict(sorted(self._ended.skipped.items()))
 
     @property
     def skipped_count(self) -> int:
         """All operations that found no object."""
-        return sum(self.skipped.values())
+        return sum(self._ended.skipped.values())
 
     @property
     def warnings(self) -> list[str]:
         """Warnings shown during the run, and one on records that were skipped."""
-        found = [text for footer in self.footers.values() for text in footer.warnings]
+        found = list(self._ended.warnings)
         if self.scenario_faults:
             found.append(f"impossible values in the header: {first_of(self.scenario_faults, 3)}")
         if self.unknown_records:
@@ -367,4 +327,4 @@ class RunRecords:
 
     @property
     def workers_lost(self) -> list[str]:
-        return [worker for footer in self.footers.values() for worker in footer.workers_lost]
+        return list(self._ended.workers_lost)

@@ -85,7 +85,7 @@ class UpToLastStart(NamedTuple):
 
 
 class RunStats:
-    """The sums of one run, or of several.
+    """The sums of one run.
 
     ``add`` takes every record in the order of the stat file; ``of`` does that. Header, footer and
     results may be missing.
@@ -114,7 +114,7 @@ class RunStats:
         # Of all phases except the run.
         self._phases: defaultdict[Phase, Counts] = defaultdict(Counts)
         self._phase_errors: defaultdict[Phase, Errors] = defaultdict(partial(Errors, self._budget))
-        self._requests: Counter[tuple[str, int]] = Counter()
+        self._requests: Counter[int] = Counter()  # by worker
         self._origins: dict[Phase, int] = {}
         self._end_ns = end_ns
         self._windows = Windows(Scenario.of_header({}), budget=self._budget)
@@ -122,7 +122,7 @@ class RunStats:
         self._after_end = 0
         self._last_after_end_ns = 0
         self.series = TimeSeries(self._budget)
-        self.clocks: dict[tuple[str, int], ClockRecord] = {}  #: the newest, by worker
+        self.clocks: dict[int, ClockRecord] = {}  #: the newest, by worker
         self.hosts = Hosts(self.run, self._budget)
         self._shifts: dict[int, int] = {}  # of the phase, by worker
         self.verified: Verified | None = None  #: None without --verify
@@ -204,11 +204,11 @@ class RunStats:
         elif isinstance(record, ClockRecord):
             self._shifts[record.worker] = record.shift_ns
             if record.phase is Phase.RUN:
-                self.clocks[self.run.run_id, record.worker] = record
+                self.clocks[record.worker] = record
         elif not isinstance(record, ResultBatch):
             self.run.add(record)
             if isinstance(record, RunHeader):
-                scenario = self.run.scenario_of(record.run_id)
+                scenario = self.run.scenario
                 self._windows = Windows(scenario, self._end_ns, self._budget, self.chosen)
                 if scenario.operation_count is not None:
                     self._last_start = LastStart()
@@ -270,11 +270,11 @@ class RunStats:
         return total
 
     def workers(self) -> list[Source]:
-        """Those with results, in the order of the runs and of their indexes."""
+        """Those with results, in the order of their indexes."""
         found = []
-        for (run_id, index), tally in sorted(self.breakdown.sums("worker").items()):
-            worker = self.run.workers.get((run_id, index))
-            name = OTHERS_NAME if index == OTHERS else self.run.worker_id(run_id, index)
+        for index, tally in sorted(self.breakdown.sums("worker").items()):
+            worker = self.run.workers.get(index)
+            name = OTHERS_NAME if index == OTHERS else self.run.worker_id(index)
             found.append(Source(name, worker.host if worker else "", self._timed(tally)))
         return found
 
@@ -287,10 +287,10 @@ class RunStats:
         """The addresses with results, of names that have several."""
         return self._sources("address", self.run.address)
 
-    def _sources(self, column: str, name_of: Callable[[str, int], str]) -> list[Source]:
+    def _sources(self, column: str, name_of: Callable[[int], str]) -> list[Source]:
         found: dict[str, SourceTally] = {}
-        for (run_id, number), tally in sorted(self.breakdown.sums(column).items()):
-            name = OTHERS_NAME if number == OTHERS else name_of(run_id, number)
+        for number, tally in sorted(self.breakdown.sums(column).items()):
+            name = OTHERS_NAME if number == OTHERS else name_of(number)
             if name:
                 found.setdefault(name, SourceTally()).merge(tally)
         return [Source(name, "", self._timed(tally)) for name, tally in found.items()]
@@ -298,9 +298,8 @@ class RunStats:
     def groups(self) -> list[Source]:
         """The groups of users with results, each with what was asked of it; none where all users
         are alike."""
-        found = []
-        for (run_id, number), tally in sorted(self.breakdown.sums("group").items()):
-            scenario = self.run.scenario_of(run_id)
+        found, scenario = [], self.run.scenario
+        for number, tally in sorted(self.breakdown.sums("group").items()):
             own = [
                 (at, each)
                 for at, stage in enumerate(scenario.load)
@@ -371,7 +370,7 @@ class RunStats:
             ended_with_operations = True
         if ended_with_operations and not self.chosen.in_time:
             return Basis.COMPLETED
-        if len(run.headers) != 1 or run.end_ns is None or not run.stages:
+        if run.header is None or run.end_ns is None or not run.stages:
             return Basis.UNKNOWN_END
         return Basis.WINDOW if self._open_loop else Basis.SHARE
 
@@ -491,11 +490,11 @@ class RunStats:
     def requests_per_worker(self) -> dict[str, int]:
         """Completed operations, including failed ones, by worker id; idle workers have 0."""
         found: Counter[str] = Counter()
-        for (_run_id, _index), worker in self.run.workers.items():
+        for worker in self.run.workers.values():
             if worker.concurrency:
                 found[worker.worker_id] += 0
-        for key, count in self._requests.items():
-            found[self.run.worker_id(*key)] += count
+        for index, count in self._requests.items():
+            found[self.run.worker_id(index)] += count
         return dict(found)
 
     @property
@@ -581,7 +580,7 @@ class RunStats:
         """
         if not self.chosen:
             return
-        if self.chosen.has_times and self.run.headers and not self.run.stages:
+        if self.chosen.has_times and self.run.header and not self.run.stages:
             raise UsageError(
                 f"{name}: does not say when its load began (ssbench 0.3.9, or cut off): leave out "
                 "--from, --to and --warmup"
@@ -601,7 +600,7 @@ class RunStats:
         """Count results of the run; those of a warm-up only in the time series."""
         for worker, count in results.by_worker().items():
             if worker >= 0:
-                self._requests[self.run.run_id, worker] += count
+                self._requests[worker] += count
         late = results.ends_ns > self._windows.load_end_ns
         if late.any():
             self._after_end += int(np.count_nonzero(late))
@@ -612,7 +611,7 @@ class RunStats:
             kind = group.operation, group.size_class
             if self.verified:
                 self.verified.add(group, origin_ns)
-            self.series.add(group, origin_ns)
+            self.series.add(group)
             if not group.failed:
                 for stage, sums in self._windows.shares(group):
                     if sums[0]:
@@ -625,11 +624,11 @@ class RunStats:
             if results.has_due_times:
                 self._add_due(group)
             if not group.failed:
-                tally.add_latencies(group, self.run.run_id)
+                tally.add_latencies(group)
             elif not group.lost_race:
                 self.errors.add(group, origin_ns)
         for group in results.outcomes(stages):
-            self.breakdown.add(group, self.run.run_id, self._windows.shares, origin_ns)
+            self.breakdown.add(group, self._windows.shares, origin_ns)
         if self._last_start:
             self._last_start.add([group for group in groups if group.stage != LEFT_OUT])
 

@@ -1,21 +1,20 @@
 """A run by whole seconds: operations, bytes, errors, latencies, how many were in flight.
 
-An operation belongs to the second in which it completed. Memory follows the seconds and the
+An operation belongs to the second in which it completed. The sums are a table of a row for each
+second, as results are added by the thousand. Memory follows the seconds and the
 operation types, never the number of operations. How widely a second's latencies are spread costs
 memory, too, up to a limit: beyond it all seconds' buckets become wider (``relative_error``).
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
-from msgspec.structs import astuple
 
 from ssbench.core.model import SECOND_NS
 from ssbench.core.stats.budget import OTHERS, Budget
@@ -28,7 +27,7 @@ from ssbench.core.stats.histogram import (
     second_keys,
     summed,
 )
-from ssbench.core.stats.results import Ints, ResultGroup, exact_sums
+from ssbench.core.stats.results import Ints, ResultGroup
 
 #: Completions later than this after the run's start (115 days) can't be true: they are counted
 #: apart, so that a damaged file can't ask for a row for each second up to them.
@@ -130,64 +129,67 @@ def _coarser(codes: Ints, bits: int) -> Ints:
     return wider
 
 
-class _Cell(Struct):
-    """The sums of one second."""
+#: Columns of a lane's rows. A success that began in an earlier second is moved to all seconds in
+#: which it ran by its share of each: FLOW is what a second has more or less of it, RISING how much
+#: more each second has from this one on.
+_STARTED, _COUNT, _ERRORS, _RACES, _BYTES, _FLOW, _FLOW_BYTES, _RISING, _RISING_BYTES = range(9)
+_COLUMNS = 9
+_MOST_ROWS = 4096  #: that wait to be summed
 
-    started: int = 0
-    count: int = 0
-    errors: int = 0
-    lost_races: int = 0
-    bytes_moved: int = 0
+Rows = tuple[Ints, npt.NDArray[np.float64]]  #: seconds, rising; the columns of each
+_NO_ROWS = (np.zeros(0, np.int64), np.zeros((0, _COLUMNS)))
 
 
-class _Flow(Struct):
-    """What successes that began in an earlier second change where they are counted by the share of
-    their time in each second."""
-
-    count: float = 0.0
-    bytes_moved: float = 0.0
-    rising: float = 0.0  #: more operations from this second on
-    rising_bytes: float = 0.0
+def _summed(blocks: Sequence[Rows]) -> Rows:
+    """A row for each second. Sums of whole numbers are exact up to 2**53: 9 PB in a second."""
+    if len(blocks) < 2:
+        return blocks[0] if blocks else _NO_ROWS
+    seconds, sums = (np.concatenate(each) for each in zip(*blocks, strict=True))
+    order = np.argsort(seconds, kind="stable")
+    seconds = seconds[order]
+    begins = np.flatnonzero(np.diff(seconds, prepend=seconds[:1] - 1))
+    return seconds[begins], np.add.reduceat(sums[order], begins)
 
 
 class _Lane:
-    """The seconds of one operation type of one run."""
+    """The seconds of one operation type."""
 
     def __init__(self) -> None:
-        self.cells: defaultdict[int, _Cell] = defaultdict(_Cell)
-        self.flows: defaultdict[int, _Flow] = defaultdict(_Flow)
+        self._blocks: list[Rows] = []
+        self._waiting = 0  # rows of all blocks but the first
         self.service = _Latencies()
         self.response = _Latencies()
 
+    def add(self, rows: Rows) -> None:
+        self._blocks.append(rows)
+        self._waiting += len(rows[0])
+        if self._waiting > _MOST_ROWS + len(self._blocks[0][0]):
+            self.rows()
+
+    def rows(self) -> Rows:
+        found = _summed(self._blocks)
+        self._blocks, self._waiting = [found], 0
+        return found
+
 
 class TimeSeries:
-    """The seconds of a run; of several runs, each run's own.
-
-    Two runs that began at different fractions of a second keep their own seconds until they are
-    read side by side.
-    """
+    """The seconds of a run."""
 
     def __init__(self, budget: Budget | None = None) -> None:
         self._budget = budget or Budget()
         self.untimed = 0  #: successes at times that can't be true: in no second
-        #: By (wall clock of the origin, operation type).
-        self._lanes: defaultdict[tuple[int, int], _Lane] = defaultdict(_Lane)
-        self._zero = 0  # the first origin
-        self._span: range | None = None  # until something is added
+        self._lanes: defaultdict[int, _Lane] = defaultdict(_Lane)  # by operation type
+        self._whole: Rows | None = None  # of all lanes, until something is added
         self._flows: tuple[list[float], list[float]] | None = None  # of the span, likewise
         self._waiting = 0  # latencies
         self._bits = 0  # by which buckets are coarser
         self._united = True  # whether each lane's latencies are in one block
 
     def __repr__(self) -> str:
-        seconds = sum(len(lane.cells) for lane in self._lanes.values())
-        return f"<TimeSeries {seconds} seconds of {len(self._lanes)} kinds, {self.untimed} untimed>"
+        return f"<TimeSeries of {len(self._lanes)} operation types, {self.untimed} untimed>"
 
-    def add(self, group: ResultGroup, origin_ns: int) -> None:
-        """Count the rows of a group.
-
-        :param origin_ns: wall clock; the seconds count from it.
-        """
+    def add(self, group: ResultGroup) -> None:
+        """Count the rows of a group."""
         columns = [group.ends_ns, group.column("start_ns")]
         if not group.failed:
             columns += [group.column("bytes_moved"), group.column("last_byte_ns")]
@@ -201,30 +203,16 @@ class TimeSeries:
             columns = [column[possible] for column in columns]
             if not len(columns[0]):
                 return
-        ends, starts = (times.astype(np.int64) // SECOND_NS for times in columns[:2])
-        key = origin_ns, group.operation
-        if not self._budget.fits("operations over time", key):
-            key = origin_ns, OTHERS
-        self._span = self._flows = None
-        self._zero = min(self._zero, origin_ns) if self._lanes else origin_ns
-        lane = self._lanes[key]
-        for second, count in _counted(starts):
-            lane.cells[second].started += count
+        fits = self._budget.fits("operations over time", group.operation)
+        lane = self._lanes[group.operation if fits else OTHERS]
+        self._whole = self._flows = None
+        ends_ns, starts_ns = (times.astype(np.int64) for times in columns[:2])
+        ends = ends_ns // SECOND_NS
         if group.failed:
-            for second, count in _counted(ends):
-                if group.lost_race:
-                    lane.cells[second].lost_races += count
-                else:
-                    lane.cells[second].errors += count
+            lane.add(_rows(starts_ns, ends_ns, _RACES if group.lost_race else _ERRORS))
             return
         moved, *latencies = columns[2:]
-        for second, count, size in _counted_with(ends, moved):
-            cell = lane.cells[second]
-            cell.count += count
-            cell.bytes_moved += size
-        longer = ends > starts
-        if longer.any():
-            _spread(lane.flows, *(column[longer] for column in columns[:3]))
+        lane.add(_rows(starts_ns, ends_ns, _COUNT, moved.astype(np.float64)))
         for counts, values_ns in zip((lane.service, lane.response), latencies, strict=False):
             counts.add(ends, values_ns)
             self._waiting += len(ends)
@@ -240,52 +228,47 @@ class TimeSeries:
     @property
     def operations(self) -> list[int]:
         """The operation types that have results."""
-        return sorted({operation for _origin, operation in self._lanes})
+        return sorted(self._lanes)
 
     def seconds(self, operation: int | None = None) -> Iterator[Second]:
-        """Each second without a gap, from the earliest origin to the last completion of any type.
-
-        Seconds count from the whole second of the earliest run's start.
+        """Each second without a gap, from the run's start to the last completion of any type.
 
         :param operation: only of that type; None stands for all.
         """
         self._unite()
-        cells: defaultdict[int, list[tuple[_Lane, int]]] = defaultdict(list)
-        for shift, of, lane in self._shifted():
-            if operation in (None, of):
-                for own in lane.cells:
-                    cells[shift + own].append((lane, own))
+        lanes = [lane for of, lane in self._lanes.items() if operation in (None, of)]
+        known, sums = self._rows if operation is None else _summed([each.rows() for each in lanes])
+        rows = dict(zip(known.tolist(), sums[:, : _BYTES + 1].tolist(), strict=True))
         in_flight = 0
         for second in self.span:
-            found = cells.get(second)
-            if found is None:  # most, where each operation of a long run is asked for
+            if second not in rows:  # most, where each operation of a long run is asked for
                 yield Second(second, 0, 0, 0, in_flight, _NOTHING, _NOTHING)
                 continue
-            sums = _Cell(
-                *map(sum, zip(*(astuple(lane.cells[own]) for lane, own in found), strict=True))
-            )
-            in_flight += sums.started - sums.count - sums.errors - sums.lost_races
+            started, count, errors, races, moved = map(int, rows[second])
+            in_flight += started - count - errors - races
             yield Second(
                 second,
-                sums.count,
-                sums.errors,
-                sums.bytes_moved,
+                count,
+                errors,
+                moved,
                 in_flight,
-                Buckets.merged([part for lane, own in found for part in lane.service.parts(own)]),
-                Buckets.merged([part for lane, own in found for part in lane.response.parts(own)]),
+                Buckets.merged([part for lane in lanes for part in lane.service.parts(second)]),
+                Buckets.merged([part for lane in lanes for part in lane.response.parts(second)]),
             )
 
     @property
     def span(self) -> range:
         """The seconds that ``seconds`` gives."""
-        if self._span is None:
-            ends = [
-                shift + end
-                for shift, _operation, lane in self._shifted()
-                for end in (min(lane.cells), max(lane.cells))
-            ]
-            self._span = range(min(0, *ends), max(ends) + 1) if ends else range(0)
-        return self._span[: self._most_seconds + 1]
+        seconds = self._rows[0]
+        found = range(min(0, seconds[0]), seconds[-1] + 1) if len(seconds) else range(0)
+        return found[: self._most_seconds + 1]
+
+    @property
+    def _rows(self) -> Rows:
+        """Of all operation types together."""
+        if self._whole is None:
+            self._whole = _summed([lane.rows() for lane in self._lanes.values()])
+        return self._whole
 
     def flows(self, seconds: range) -> tuple[list[float], list[float]]:
         """Successes, each by the share of its time in each of these seconds; and their bytes.
@@ -302,45 +285,30 @@ class TimeSeries:
         return count + nothing, size + nothing
 
     def _all_flows(self) -> tuple[list[float], list[float]]:
-        seconds = self.span
-        counts, moved, rises, byte_rises = np.zeros((4, len(seconds)))
-        for shift, _operation, lane in self._shifted():
-            for second, cell in lane.cells.items():
-                at = shift + second - seconds.start
-                if at < len(seconds):
-                    counts[at] += cell.count
-                    moved[at] += cell.bytes_moved
-            for second, flow in lane.flows.items():
-                at = shift + second - seconds.start
-                if at < len(seconds):
-                    counts[at] += flow.count
-                    moved[at] += flow.bytes_moved
-                    rises[at] += flow.rising
-                    byte_rises[at] += flow.rising_bytes
-        flows = (np.maximum(0, counts + rises.cumsum()), np.maximum(0, moved + byte_rises.cumsum()))
-        count, size = (np.round(each, 6).tolist() for each in flows)  # sums of floats are not exact
-        return count, size
+        span, (seconds, sums) = self.span, self._rows
+        within = seconds < span.stop
+        flows = np.zeros((len(span), _COLUMNS))
+        flows[seconds[within] - span.start] = sums[within]
+        count, size = (
+            np.maximum(0, flows[:, own] + flows[:, more] + flows[:, rising].cumsum())
+            for own, more, rising in (
+                (_COUNT, _FLOW, _RISING), (_BYTES, _FLOW_BYTES, _RISING_BYTES),
+            )
+        )  # fmt: skip
+        # Sums of floats are not exact.
+        return np.round(count, 6).tolist(), np.round(size, 6).tolist()
 
     def per_second(self) -> list[int]:
-        """Successes in each second from the earliest origin to the last success."""
-        found: Counter[int] = Counter()
-        for shift, _operation, lane in self._shifted():
-            for second, cell in lane.cells.items():
-                found[shift + second] += cell.count
-        found = +found
-        if not found:
-            return []
-        first = min(0, *found)
-        return [found[at] for at in islice(range(first, max(found) + 1), self._most_seconds + 1)]
+        """Successes in each second from the run's start to the last success."""
+        seconds, sums = self._rows
+        done = sums[:, _COUNT] > 0
+        found = dict(zip(seconds[done].tolist(), sums[done, _COUNT].tolist(), strict=True))
+        span = range(min([0, *found]), max(found, default=-1) + 1)
+        return [int(found.get(second, 0)) for second in span[: self._most_seconds + 1]]
 
     @property
     def _most_seconds(self) -> int:
         return int(min(MAX_SECONDS, self._budget.seconds))
-
-    def _shifted(self) -> Iterator[tuple[int, int, _Lane]]:
-        """(what its seconds are later than those of the first run, operation type, lane)."""
-        for (origin, operation), lane in self._lanes.items():
-            yield (origin - self._zero) // SECOND_NS, operation, lane
 
     def _latencies(self) -> list[_Latencies]:
         return [each for lane in self._lanes.values() for each in (lane.service, lane.response)]
@@ -366,51 +334,56 @@ class TimeSeries:
             self._bits += not self._united
 
 
-def _spread(flows: defaultdict[int, _Flow], ends_ns: Ints, starts_ns: Ints, moved: Ints) -> None:
-    """Move successes from the seconds in which they ended to all in which they ran."""
+def _rows(
+    starts_ns: Ints, ends_ns: Ints, outcome: int, moved: npt.NDArray[np.float64] | None = None
+) -> Rows:
+    """The rows of operations of one outcome.
+
+    :param moved: bytes of successes.
+    """
+    starts, ends = starts_ns // SECOND_NS, ends_ns // SECOND_NS
+    # Nothing ends before it starts.
+    first, last = int(starts.min()), int(ends.max())
+    if last - first < 1024 + 4 * len(ends):
+        seconds, froms, tos = np.arange(first, last + 1), starts - first, ends - first
+    else:
+        seconds = np.unique(np.concatenate([starts, ends, starts + 1]))
+        froms, tos = seconds.searchsorted(starts), seconds.searchsorted(ends)
+    many = len(seconds)
+    sums = np.zeros((many, _COLUMNS))
+    sums[:, _STARTED] = np.bincount(froms, minlength=many)
+    sums[:, outcome] = np.bincount(tos, minlength=many)
+    if moved is not None:
+        sums[:, _BYTES] = np.bincount(tos, moved, many)
+        longer = np.flatnonzero(tos > froms)
+        if len(longer):
+            _spread(
+                sums, froms[longer], tos[longer], starts_ns[longer], ends_ns[longer], moved[longer]
+            )
+    used = sums.any(axis=1)
+    return seconds[used], sums[used]
+
+
+def _spread(
+    sums: npt.NDArray[np.float64],
+    froms: Ints,
+    tos: Ints,
+    starts_ns: Ints,
+    ends_ns: Ints,
+    moved: npt.NDArray[np.float64],
+) -> None:
+    """Move successes from the seconds in which they ended to all in which they ran.
+
+    :param froms, tos: the rows of these seconds; the second after ``froms`` has the next one.
+    """
     took_ns = (ends_ns - starts_ns).astype(np.float64)
-    ends, starts = (times.astype(np.int64) // SECOND_NS for times in (ends_ns, starts_ns))
-    first = ((starts + 1) * SECOND_NS - starts_ns).astype(np.float64) / took_ns
-    last = (ends_ns - ends * SECOND_NS).astype(np.float64) / took_ns
-    sizes = moved.astype(np.float64)
-    for seconds, shares, rising in (
-        (starts, first, False),
-        (ends, last - 1, False),
-        (starts + 1, SECOND_NS / took_ns, True),
-        (ends, -SECOND_NS / took_ns, True),
+    first = (SECOND_NS - starts_ns % SECOND_NS).astype(np.float64) / took_ns
+    last = (ends_ns % SECOND_NS).astype(np.float64) / took_ns
+    for places, shares, column in (
+        (froms, first, _FLOW),
+        (tos, last - 1, _FLOW),
+        (froms + 1, SECOND_NS / took_ns, _RISING),
+        (tos, -SECOND_NS / took_ns, _RISING),
     ):
-        names, places = _placed(seconds)
-        counts, sums = np.bincount(places, shares), np.bincount(places, shares * sizes)
-        for at in np.flatnonzero(np.bincount(places)).tolist():
-            flow = flows[names[at]]
-            if rising:
-                flow.rising += float(counts[at])
-                flow.rising_bytes += float(sums[at])
-            else:
-                flow.count += float(counts[at])
-                flow.bytes_moved += float(sums[at])
-
-
-def _counted(seconds: Ints) -> Iterator[tuple[int, int]]:
-    """(second, rows in it), rising."""
-    names, places = _placed(seconds)
-    counts = np.bincount(places)
-    for at in np.flatnonzero(counts).tolist():
-        yield names[at], int(counts[at])
-
-
-def _counted_with(seconds: Ints, values: Ints) -> Iterator[tuple[int, int, int]]:
-    """(second, rows in it, the sum of their values), rising."""
-    names, places = _placed(seconds)
-    counts, sums = np.bincount(places), exact_sums(values, places)
-    for at in np.flatnonzero(counts).tolist():
-        yield names[at], int(counts[at]), sums[at]
-
-
-def _placed(seconds: Ints) -> tuple[Sequence[int], Ints]:
-    """Seconds, rising, and the place of each row's among them."""
-    first, last = int(seconds.min()), int(seconds.max())
-    if last - first < 1024 + 4 * len(seconds):
-        return range(first, last + 1), seconds - first
-    distinct, places = np.unique(seconds, return_inverse=True)
-    return distinct.tolist(), places
+        sums[:, column] += np.bincount(places, shares, len(sums))
+        sums[:, column + 1] += np.bincount(places, shares * moved, len(sums))

@@ -117,7 +117,6 @@ class SlowestPart(NamedTuple):
 
     took_us: int
     transaction_id: bytes
-    run_id: str
     url: int
     operation: int
     size_class: int
@@ -132,13 +131,13 @@ class PartTimes(Struct):
     histogram: Histogram = field(default_factory=Histogram)
     slowest: SlowestPart | None = None
 
-    def add(self, group: ResultGroup, run_id: str) -> None:
+    def add(self, group: ResultGroup) -> None:
         """Record the parts of a group of successes."""
         for each in group.parts():
             self.histogram.record_many(np.repeat(each.times_us, weights(each.parts)) * 1000)
             found = SlowestPart(
-                each.times_us[-1], each.slowest_id, run_id, each.url, group.operation,
-                group.size_class, each.object, each.slowest, each.size,
+                each.times_us[-1], each.slowest_id, each.url, group.operation, group.size_class,
+                each.object, each.slowest, each.size,
             )  # fmt: skip
             self.slowest = max(self.slowest or found, found)
 
@@ -298,13 +297,13 @@ class Tally(Counts):
     response: Latency = field(default_factory=Latency)
     parts: PartTimes = field(default_factory=PartTimes)  #: of objects that were moved in parts
 
-    def add_latencies(self, group: ResultGroup, run_id: str = "") -> None:
+    def add_latencies(self, group: ResultGroup) -> None:
         """Record the latencies of a group of successes."""
         for name in LATENCIES:
             getattr(self, name).add(group.column(f"{name}_ns"), group)
         if group.responses_ns is not None:
             self.response.add(group.responses_ns, group)
-        self.parts.add(group, run_id)
+        self.parts.add(group)
 
     def merge(self, other: Counts) -> None:
         """Add ``other``, which stays as it is."""
@@ -486,8 +485,7 @@ Shares = Callable[[ResultGroup], Iterable[tuple[int, Sequence[int]]]]
 
 
 class Breakdown:
-    """The results of one run, or of several, by worker, endpoint and group of users, and
-    errors by second.
+    """The results by worker, endpoint, address and group of users, and errors by second.
     Results that do not count add their shares to the rates' windows alone.
 
     Nearly all runs have one endpoint: while there is one, its sums are those of all workers.
@@ -495,19 +493,19 @@ class Breakdown:
 
     def __init__(self, budget: Budget | None = None) -> None:
         self._budget = budget or Budget()
-        #: By column of results: (run id, number of the worker or endpoint) -> its sums.
-        self._sums: dict[str, dict[tuple[str, int], SourceTally]] = {
+        #: By column of results: number of the worker or endpoint -> its sums.
+        self._sums: dict[str, dict[int, SourceTally]] = {
             column: {} for column in ("worker", "url", "address", "group")
         }
-        self._only: dict[str, tuple[str, int]] = {}  # the only one so far, whose sums are not kept
+        self._only: dict[str, int] = {}  # the only one so far, whose sums are not kept
         #: (ErrorKind, HTTP status, second of its end from the run's start) -> failures.
         self.errors: Counter[tuple[int, int, int]] = Counter()
 
     def __repr__(self) -> str:
         return f"<Breakdown of {len(self._sums['worker'])} workers>"
 
-    def sums(self, column: str) -> dict[tuple[str, int], SourceTally]:
-        """By run id and number; those of one that is OTHERS stand for all others."""
+    def sums(self, column: str) -> dict[int, SourceTally]:
+        """By number; those of one that is OTHERS stand for all others."""
         if column in self._only:
             return {self._only[column]: self._of_all()}
         return self._sums[column]
@@ -518,7 +516,7 @@ class Breakdown:
             total.merge(tally)
         return total
 
-    def add(self, group: ResultGroup, run_id: str, shares: Shares, origin_ns: int) -> None:
+    def add(self, group: ResultGroup, shares: Shares, origin_ns: int) -> None:
         """Count results that are all failures or all successes, and all count or do not.
 
         :param shares: gives what successes count for the rates.
@@ -528,15 +526,13 @@ class Breakdown:
         for column in reversed(self._sums):
             numbers = group.column(column)
             own = np.unique(numbers)
-            if column != "worker" and self._is_only(column, run_id, own.tolist()):
+            if column != "worker" and self._is_only(column, own.tolist()):
                 continue
-            fits = [self._budget.fits("sources", (column, run_id, each)) for each in own.tolist()]
+            fits = [self._budget.fits("sources", (column, each)) for each in own.tolist()]
             numbers = np.where(np.isin(numbers, own[fits]), numbers, OTHERS)
             order = np.argsort(numbers, kind="stable")
             for rows in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1):
-                tally = self._sums[column].setdefault(
-                    (run_id, int(numbers[rows[0]])), SourceTally()
-                )
+                tally = self._sums[column].setdefault(int(numbers[rows[0]]), SourceTally())
                 _count(tally, group.part(rows), shares, origin_ns)
         if group.failed and not group.lost_race and group.stage != LEFT_OUT:
             seconds = group.ends_ns // SECOND_NS
@@ -544,16 +540,16 @@ class Breakdown:
             columns = (group.column("error"), possible_statuses(group), seconds)
             self.errors.update(zip(*(each[possible].tolist() for each in columns), strict=True))
 
-    def _is_only(self, column: str, run_id: str, numbers: Sequence[int]) -> bool:
+    def _is_only(self, column: str, numbers: Sequence[int]) -> bool:
         """Whether all results so far, these included, have one number in a column."""
         if self._sums[column]:
             return False
-        only = self._only.setdefault(column, (run_id, numbers[0]))
-        if numbers == [only[1]] and run_id == only[0]:
+        only = self._only.setdefault(column, numbers[0])
+        if numbers == [only]:
             return True
         self._sums[column][only] = self._of_all()
         del self._only[column]
-        self._budget.fits("sources", (column, *only))
+        self._budget.fits("sources", (column, only))
         return False
 
 

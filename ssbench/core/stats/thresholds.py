@@ -74,11 +74,10 @@ def _of_footer(name: str) -> Callable[[RunStats, Tally, str], Number | None]:
     """A count that is in the run's footer; its share is of all operations, these included."""
 
     def measure(stats: RunStats, tally: Tally, unit: str) -> Number | None:
-        known = stats.run.footers.keys() >= stats.run.headers.keys()
         count: int = getattr(stats.run, name)
         lost = 0 if name == "lost" else stats.run.lost
         whole = tally.operations + stats.left_out + lost + count
-        return _share(count, whole, unit) if known and whole else None
+        return _share(count, whole, unit) if stats.run.footer and whole else None
 
     return measure
 

@@ -148,10 +148,6 @@ def test_a_run_whose_load_never_began_or_ended_is_refused() -> None:
     assert faults(lasting(1), lasting(2)[1:]) == "b.stat.gz: has no header"
 
 
-def test_a_file_of_several_runs_is_refused() -> None:
-    assert faults(lasting(1), [*lasting(2), *lasting(3)]).startswith("b.stat.gz: has several runs")
-
-
 def test_results_of_other_columns_are_added_up() -> None:
     """A release before or after may know fewer or more."""
     one, other = lasting(1), lasting(2)

@@ -136,7 +136,7 @@ def test_an_open_loop_is_judged_by_what_it_never_started() -> None:
     assert not Threshold.parse("late < 8%").judge(stats).passed
     assert not Threshold.parse("late == 0").judge(stats).passed
     assert Threshold.parse("late == 0").judge(open_run(100, 100)).passed
-    stats.run.footers.clear()
+    stats.run.footer = None
     assert "footer" in Threshold.parse("late == 0").judge(stats).why
     with pytest.raises(UsageError, match="nothing is late; leave it out, or use a run with a rate"):
         Threshold.parse("late < 1%").check(stats.run.scenario, open_loop=False)
