@@ -30,14 +30,14 @@ from array import array
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import chain, islice, repeat
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_type_hints
 
 import msgspec
 from msgspec import Meta
 
 from ssbench.core.boundary import typed
 from ssbench.core.errors import MessageError
-from ssbench.core.model import NONE_NS, RESULT_NUMBERS, Job
+from ssbench.core.model import NONE_NS, RESULT_NUMBERS, Job, Result
 
 MAX_ROWS = 65536  #: more rows in one batch are refused
 MAX_DETAILS = 4096  #: rows in one list of details
@@ -93,69 +93,50 @@ class KnownColumn(NamedTuple):
     """A column that this version knows."""
 
     kind: str
-    required: bool = True
-    default: Any = None  #: packed value of all rows of a batch without the column
+    required: bool
+    default: Any  #: packed value of all rows of a batch without the column
 
 
-#: By name, in the order of the fields of Result and Job.
-RESULT_COLUMNS: Mapping[str, KnownColumn] = {
-    "number": KnownColumn("int"),
-    "operation": KnownColumn("int"),
-    "size_class": KnownColumn("int"),
-    "object": KnownColumn("int"),
-    "due_ns": KnownColumn("int", False, NONE_NS),
-    "start_ns": KnownColumn("int"),
-    "headers_ns": KnownColumn("int", False, NONE_NS),
-    "first_byte_ns": KnownColumn("int", False, NONE_NS),
-    "last_byte_ns": KnownColumn("int"),
-    "bytes_moved": KnownColumn("int", False, 0),
-    "retries": KnownColumn("int", False, 0),
-    "not_found_retries": KnownColumn("int", False, 0),
-    "rate_limited": KnownColumn("int", False, 0),
-    "reconnects": KnownColumn("int", False, 0),
-    "renewals": KnownColumn("int", False, 0),
-    "url": KnownColumn("int", False, 0),
-    "status": KnownColumn("int", False, 0),
-    "error": KnownColumn("int", False, 0),
-    "unknown": KnownColumn("int", False, 0),
-    "transaction_id": KnownColumn("id", False, ["plain", b"", b""]),
-    "detail": KnownColumn("text", False, []),
-    "items": KnownColumn("int", False, 0),
-    "others": KnownColumn("ints", False, [0, 0]),
-    "statuses": KnownColumn("ints", False, [0, 0]),
-    "group": KnownColumn("int", False, 0),
-    "renewed_ns": KnownColumn("int", False, 0),
-    "pages": KnownColumn("int", False, 0),
-    "address": KnownColumn("int", False, 0),
-    "parts": KnownColumn("ints", False, [0, 0]),
-    "part_id": KnownColumn("id", False, ["plain", b"", b""]),
-}
-JOB_COLUMNS: Mapping[str, KnownColumn] = {
-    "number": KnownColumn("int"),
-    "operation": KnownColumn("int"),
-    "size_class": KnownColumn("int"),
-    "object": KnownColumn("int"),
-    "version": KnownColumn("int"),
-    "size": KnownColumn("int"),
-    "due_ns": KnownColumn("int", False, NONE_NS),
-    "others": KnownColumn("ints", False, ()),
-    "arguments": KnownColumn("values", False, ()),
-    "group": KnownColumn("int", False, 0),
-}
+_KINDS: Mapping[Any, str] = {
+    int: "int", bytes: "id", str: "text", tuple[int, ...]: "ints",
+    tuple[int | bytes, ...]: "values",
+}  # fmt: skip
+_REQUIRED = frozenset(
+    {"number", "operation", "size_class", "object", "version", "size", "start_ns", "last_byte_ns"}
+)
+_NO_TIMES = frozenset({"due_ns", "headers_ns", "first_byte_ns"})  #: their default is NONE_NS
+#: The column of an id that no row has is for ``default_column``: it depends on the rows.
+_RESULT_DEFAULTS = {"int": 0, "id": ["plain", b"", b""], "text": [], "ints": [0, 0]}
+_JOB_DEFAULTS = {"int": 0, "ints": (), "values": ()}
+
+
+def _columns(row: type, defaults: Mapping[str, Any]) -> Mapping[str, KnownColumn]:
+    """A column for each field of a row, by name, in their order."""
+    kinds = {name: _KINDS[hint] for name, hint in get_type_hints(row).items()}
+    return {
+        name: KnownColumn(kind, name in _REQUIRED, NONE_NS if name in _NO_TIMES else defaults[kind])
+        for name, kind in kinds.items()
+    }
+
+
+RESULT_COLUMNS = _columns(Result, _RESULT_DEFAULTS)
+JOB_COLUMNS = _columns(Job, _JOB_DEFAULTS)
 
 
 def _schema(columns: Mapping[str, KnownColumn]) -> Schema:
     return tuple((name, column.kind) for name, column in columns.items())
 
 
-#: What this version sends. Of results: without, and with, the columns that are absent where all
-#: rows have the default; the third has those of operations in parts as well. A batch names its
-#: schema by the index here.
-RESULT_SCHEMAS = (
-    _schema(RESULT_COLUMNS)[: RESULT_NUMBERS + 2], _schema(RESULT_COLUMNS)[:-2],
-    _schema(RESULT_COLUMNS),
-)  # fmt: skip
+#: What this version sends. A batch of results ends with one of these columns: the first behind
+#: which all rows have the defaults. It names its schema by the index.
+RESULT_SCHEMAS = tuple(
+    _schema(RESULT_COLUMNS)[: 1 + Result._fields.index(last)]
+    for last in ("detail", "address", "part_id")
+)
 JOB_SCHEMAS = (_schema(JOB_COLUMNS),)
+#: Columns that a batch may lack, and how many of them the schemas have.
+OPTIONAL_COLUMNS = Result._fields[len(RESULT_SCHEMAS[0]) :]
+_OPTIONAL_COUNTS = [len(schema) - len(RESULT_SCHEMAS[0]) for schema in RESULT_SCHEMAS]
 
 
 def schema_number(packed: Sequence[Any]) -> int:
@@ -465,8 +446,7 @@ def unpack_ints(packed: Any, count: int) -> list[tuple[int, ...]]:
 
 
 def pack_results(rows: Sequence[tuple[Any, ...]]) -> list[Any]:
-    """``[count, column of numbers ..., ids, details]`` in the order of Result's fields; then,
-    where any row has one, those of its optional fields. At least one row."""
+    """``[count, packed column, ...]`` in the order of Result's fields. At least one row."""
     columns = list(zip(*rows, strict=True))
     if len(rows) == 1:
         packed: list[Any] = [1, *rows[0][:RESULT_NUMBERS]]
@@ -474,28 +454,17 @@ def pack_results(rows: Sequence[tuple[Any, ...]]) -> list[Any]:
         packed = [len(rows), *map(pack_column, columns[:RESULT_NUMBERS])]
     ids, details, *optional = columns[RESULT_NUMBERS:]
     packed += [pack_ids(ids), _pack_details(details) if any(details) else []]
-    if any(map(any, optional)):
-        packed += pack_optional(*optional)
-    return packed
+    return packed + pack_optional(optional)
 
 
-def pack_optional(
-    items: Sequence[int],
-    others: Sequence[Sequence[int]],
-    statuses: Sequence[Sequence[int]],
-    groups: Sequence[int],
-    renewed_ns: Sequence[int],
-    pages: Sequence[int],
-    addresses: Sequence[int],
-    parts: Sequence[Sequence[int]] = (),
-    part_ids: Sequence[bytes] = (),
-) -> list[Any]:
-    """The optional columns of results, packed, in their order."""
-    return [
-        pack_column(items), pack_ints(others), pack_ints(statuses), pack_column(groups),
-        pack_column(renewed_ns), pack_column(pages), pack_column(addresses),
-        *([pack_ints(parts), pack_ids(part_ids)] if any(parts) or any(part_ids) else ()),
-    ]  # fmt: skip
+def pack_optional(columns: Sequence[Sequence[Any]]) -> list[Any]:
+    """Of the columns that a batch may lack, in their order, those that it needs, packed."""
+    if not any(map(any, columns)):
+        return []
+    needed = max(at for at, values in enumerate(columns, 1) if any(values))
+    count = next(count for count in _OPTIONAL_COUNTS if count >= needed)
+    packers = [_PACKERS[RESULT_COLUMNS[name].kind] for name in OPTIONAL_COLUMNS[:count]]
+    return [pack(values) for pack, values in zip(packers, columns, strict=False)]
 
 
 def _pack_details(texts: Iterable[str]) -> list[Any]:
@@ -535,6 +504,9 @@ def unpack_details(details: Any, count: int) -> list[str]:
     return texts
 
 
+_PACKERS: Mapping[str, Callable[[Sequence[Any]], Any]] = {
+    "int": pack_column, "id": pack_ids, "ints": pack_ints,
+}  # fmt: skip
 _UNPACKERS: Mapping[str, Callable[[Any, int], Sequence[Any]]] = {
     "int": unpack_column,
     "id": unpack_ids,

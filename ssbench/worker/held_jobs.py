@@ -15,22 +15,25 @@ from itertools import islice
 from operator import sub
 from typing import Any
 
-from ssbench.core.columns import PackedColumn, pack_column, pack_ids, pack_optional, pack_results
+from ssbench.core.columns import (
+    RESULT_COLUMNS,
+    PackedColumn,
+    pack_column,
+    pack_ids,
+    pack_optional,
+    pack_results,
+)
 from ssbench.core.dispatch.result_bounds import ResultBounds
 from ssbench.core.errors import MessageError
 from ssbench.core.hiding import Secrets
-from ssbench.core.model import NONE_NS, UNCERTAIN_NS, ErrorKind, Job, Result
+from ssbench.core.model import NONE_NS, UNCERTAIN_NS, ErrorKind, Job, Result, Timing
 from ssbench.core.operations import OPERATIONS, RECEIVING
 
-Row = tuple[Any, ...]  #: in the order of Result's fields
-#: (Job, start in ns on the clock, Timing) for a success at the first attempt; otherwise a Row.
-Completed = tuple[Any, ...]
+#: (Job, start in ns on the clock, Timing) for a success at the first attempt; otherwise its row.
+Completed = tuple[Job, int, Timing] | Result
 
 _NEVER_NS = 1 << 62
-_WIDTH = len(Result._fields)
-_ID, _DETAIL, _HEADERS, _OTHERS, _GROUP = map(
-    Result._fields.index, ("transaction_id", "detail", "headers_ns", "others", "group")
-)
+_IDS = [name for name in Result._fields if RESULT_COLUMNS[name].kind == "id"]
 _IMPOSSIBLE = "the driver gave figures that no operation can have"
 _NONE = Secrets()
 
@@ -132,17 +135,18 @@ def pack_completed(
     :param origin_ns: the phase's start on the clock.
     :param secrets: masked where the store sent them back.
     """
-    if max(map(len, finished)) == _WIDTH:
+    if Result in set(map(type, finished)):
         rows = rows_of(finished, origin_ns)
         return pack_results([_masked(row, secrets) for row in rows])
-    jobs, starts, timings = zip(*finished, strict=True)
+    quick: Any = finished
+    jobs, starts, timings = zip(*quick, strict=True)
     numbers, operations, classes, objects, _, _, dues, others, _, groups = zip(*jobs, strict=True)
     (
         heads, firsts, lasts, moved, statuses, ids, urls, reconnects, items, each, pages, to,
         parts, part_ids,
     ) = zip(*timings, strict=True)  # fmt: skip
-    if secrets.are_in(b" ".join(ids)):
-        ids = tuple(map(secrets.masked_id, ids))
+    if secrets.are_in(b" ".join(ids + part_ids)):
+        ids, part_ids = (tuple(map(secrets.masked_id, each)) for each in (ids, part_ids))
     began = _pack_offsets(starts, origin_ns)
     header_ns = _durations(heads, starts)
     headers = pack_column(header_ns)
@@ -164,13 +168,10 @@ def pack_completed(
         began, headers, first, last, pack_column(moved), 0, 0, 0, pack_column(reconnects), 0,
         pack_column(urls), pack_column(statuses), 0, 0, pack_ids(ids), [],
     ]  # fmt: skip
-    count = len(finished)
-    zeros = items.count(0), groups.count(0), pages.count(0), to.count(0)
-    lists = others.count(()), each.count(()), parts.count(())
-    if {*zeros, *lists} != {count}:
-        renewed_ns = [0] * count
-        packed += pack_optional(items, others, each, groups, renewed_ns, pages, to, parts, part_ids)
-    return packed
+    renewed_ns = [0] * len(finished)
+    return packed + pack_optional(
+        (items, others, each, groups, renewed_ns, pages, to, parts, part_ids)
+    )
 
 
 def pack_possible(
@@ -213,35 +214,32 @@ def _pack_bounded(
 
 
 def _operation(entry: Completed) -> int:
-    operation: int = entry[1] if len(entry) == _WIDTH else entry[0].operation
-    return operation
+    return entry.operation if isinstance(entry, Result) else entry[0].operation
 
 
-def _impossible(entry: Completed, origin_ns: int, now_ns: int) -> Row:
+def _impossible(entry: Completed, origin_ns: int, now_ns: int) -> Result:
     """The row of an error instead of figures that can't be."""
-    if len(entry) == _WIDTH:
-        number, operation, size_class, obj, due_ns, start_ns = entry[:_HEADERS]
-        others, group = entry[_OTHERS], entry[_GROUP]
+    if isinstance(entry, Result):
+        number, operation, size_class, obj, due_ns = entry[:5]
+        job = Job(number, operation, size_class, obj, 0, 0, due_ns, entry.others, (), entry.group)
+        start_ns = origin_ns + entry.start_ns
     else:
-        (number, operation, size_class, obj, _, _, due_ns, others, _, group), start_ns, _ = entry
-        start_ns -= origin_ns
-    return (
-        number, operation, size_class, obj, due_ns, start_ns, NONE_NS, NONE_NS,
-        max(now_ns - origin_ns - start_ns, 0), 0, 0, 0, 0, 0, 0, 0, 0, int(ErrorKind.IMPOSSIBLE), 0,
-        b"", _IMPOSSIBLE, 0, others, (), group, 0, 0, 0, (), b"",
+        job, start_ns, _ = entry
+    ended = Timing(start_ns, start_ns, now_ns, 0, 0)
+    return result_of(job, start_ns, ended, origin_ns)._replace(
+        headers_ns=NONE_NS, first_byte_ns=NONE_NS, error=int(ErrorKind.IMPOSSIBLE),
+        detail=_IMPOSSIBLE,
     )  # fmt: skip
 
 
-def rows_of(finished: Sequence[Completed], origin_ns: int) -> list[Row]:
-    """All of them as rows of Result's fields."""
-    return [entry if len(entry) == _WIDTH else _row(entry, origin_ns) for entry in finished]
+def rows_of(finished: Sequence[Completed], origin_ns: int) -> list[Result]:
+    """All of them as rows."""
+    return [each if isinstance(each, Result) else result_of(*each, origin_ns) for each in finished]
 
 
-def _masked(row: Row, secrets: Secrets) -> Row:
-    found = secrets.masked_id(row[_ID]), secrets.masked(row[_DETAIL])
-    if found == (row[_ID], row[_DETAIL]):
-        return row
-    return (*row[:_ID], *found, *row[_DETAIL + 1 :])
+def _masked(row: Result, secrets: Secrets) -> Result:
+    ids: Any = {name: secrets.masked_id(getattr(row, name)) for name in _IDS}
+    return row._replace(detail=secrets.masked(row.detail), **ids)
 
 
 def duration_ns(at_ns: int, start_ns: int) -> int:
@@ -281,12 +279,12 @@ def _pack_lasts(times: Sequence[int], starts: Sequence[int]) -> PackedColumn:
     return packed if least >= 0 else pack_column(list(map(last_ns, times, starts)))
 
 
-def _row(done: Completed, origin_ns: int) -> Row:
-    job, start_ns, timing = done
+def result_of(job: Job, start_ns: int, timing: Timing, origin_ns: int) -> Result:
+    """The row of an operation that succeeded at the first attempt."""
     first_ns = NONE_NS
     if job.operation in RECEIVING:
         first_ns = duration_ns(timing.first_byte_ns, start_ns)
-    return (
+    return Result(
         job.number, job.operation, job.size_class, job.object, job.due_ns,
         start_ns - origin_ns, duration_ns(timing.headers_ns, start_ns), first_ns,
         last_ns(timing.last_byte_ns, start_ns), timing.bytes_moved, 0, 0, 0,

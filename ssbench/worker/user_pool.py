@@ -23,13 +23,13 @@ from gevent.hub import get_hub
 
 from ssbench.core.bodycheck import wrong_length
 from ssbench.core.errors import StorageError
-from ssbench.core.model import NONE_NS, SECOND_NS, ErrorKind, Job, Phase, Timing
+from ssbench.core.model import NONE_NS, SECOND_NS, ErrorKind, Job, Phase, Result, Timing
 from ssbench.core.naming import Naming, naming_of
 from ssbench.core.operations import OPERATIONS, RECEIVING, moved_bytes, row_of
 from ssbench.core.retry import Attempts, NextStep
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.base import ObjectStore
-from ssbench.worker.held_jobs import Row, duration_ns, last_ns
+from ssbench.worker.held_jobs import result_of
 from ssbench.worker.links import JobChannel, WorkerStore
 from ssbench.worker.machine import WorkerMachine, WorkerPhase
 
@@ -350,7 +350,7 @@ class UserPool:
         self._channel.flush()
         self._wake.set()
 
-    def _recover(self, job: Job, start_ns: int, outcome: object) -> Row:
+    def _recover(self, job: Job, start_ns: int, outcome: object) -> Result:
         """Retry as far as the rules allow; returns the row of the operation as it ended.
 
         :param outcome: what the driver raised, or gave instead of a Timing.
@@ -462,31 +462,25 @@ class UserPool:
         renewals: int,
         error: StorageError | None,
         began_ns: int,
-    ) -> Row:
+    ) -> Result:
         """:param began_ns: when it was started first; ``start_ns``: with its present token."""
         kind = error.kind if error else ErrorKind.NONE
-        first_ns = headers_ns = NONE_NS
-        moved = timing.bytes_moved if timing else 0
-        if kind and not row_of(job.operation).moves_content:
-            moved = 0  # what came of a response that broke off is a page, and no content
-        took_ns = self._clock() - start_ns
-        if timing is not None:
-            headers_ns = duration_ns(timing.headers_ns, start_ns)
-            took_ns = last_ns(timing.last_byte_ns, start_ns)
-            if not kind and job.operation in RECEIVING:
-                first_ns = duration_ns(timing.first_byte_ns, start_ns)
-        return (
-            job.number, job.operation, job.size_class, job.object, job.due_ns,
-            start_ns - self._origin_ns, headers_ns, first_ns, took_ns,
-            moved,
-            *attempts.counters, renewals, timing.url if timing else (error.url if error else 0),
-            timing.status if timing else (error.status if error else 0),
-            int(kind), attempts.unknown if kind else 0,
-            timing.transaction_id if timing else b"", error.detail if error else "",
-            timing.items if timing else 0, job.others, timing.statuses if timing else (), job.group,
-            start_ns - began_ns, timing.pages if timing else 0,
-            timing.address if timing else (error.address if error else 0),
-            timing.parts if timing else (), timing.part_id if timing else b"",
+        of = timing or Timing(
+            start_ns, start_ns, self._clock(), 0, error.status if error else 0,
+            url=error.url if error else 0, address=error.address if error else 0,
+        )  # fmt: skip
+        row = result_of(job, start_ns, of, self._origin_ns)
+        retries, not_found_retries, rate_limited, reconnects = attempts.counters
+        # What came of a response that broke off is a page, and no content.
+        is_page = kind and not row_of(job.operation).moves_content
+        return row._replace(
+            headers_ns=row.headers_ns if timing else NONE_NS,
+            first_byte_ns=row.first_byte_ns if timing and not kind else NONE_NS,
+            bytes_moved=0 if is_page else row.bytes_moved,
+            retries=retries, not_found_retries=not_found_retries, rate_limited=rate_limited,
+            reconnects=reconnects, renewals=renewals, renewed_ns=start_ns - began_ns,
+            error=int(kind), unknown=attempts.unknown if kind else 0,
+            detail=error.detail if error else "",
         )  # fmt: skip
 
 

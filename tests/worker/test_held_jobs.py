@@ -51,7 +51,7 @@ INTS = st.just(()) | st.lists(NUMBER, max_size=3).map(tuple)
 ROWS = st.tuples(
     *[st.integers(-(2**62), 2**62)] * RESULT_NUMBERS, IDS, st.text(max_size=9), NUMBER, INTS, INTS,
     NUMBER, NUMBER, NUMBER, NUMBER, INTS, IDS,
-)  # fmt: skip
+).map(Result._make)  # fmt: skip
 
 
 def unpacked(finished: list[Completed], secrets: Secrets = NO_SECRETS) -> list[tuple[Any, ...]]:
@@ -91,15 +91,16 @@ def test_secrets_that_a_store_sent_back_are_masked(*, fails: bool) -> None:
     jobs = [Job(n, READ, 0, 0, 0, 0, 5) for n in range(3)]
     ids = [b"tx1", b"tx AUTH_tk0123456789", b"region-one"]
     finished: list[Completed] = [
-        (job, 1200, Timing(1500, 1500, 1700, 100, 200, each))
+        (job, 1200, Timing(1500, 1500, 1700, 100, 200, each, parts=(1, 0, 0, 7), part_id=each))
         for job, each in zip(jobs, ids, strict=True)
     ]
     if fails:
         (row,) = rows_of(finished[:1], ORIGIN_NS)
         said = "not an HTTP/1.1 response: 'HTTP/1.1 999 AUTH_tk01234567'"
-        finished[0] = Result._make(row)._replace(error=7, detail=said)
+        finished[0] = row._replace(error=7, detail=said)
     found = [Result._make(row) for row in unpacked(finished, secrets)]
     assert [each.transaction_id for each in found] == [b"tx1", b"***", b"region-one"]
+    assert [each.part_id for each in found] == [b"tx1", b"***", b"region-one"]
     shown = "not an HTTP/1.1 response: 'HTTP/1.1 999 ***"
     assert [each.detail for each in found] == [shown * fails, "", ""]
 

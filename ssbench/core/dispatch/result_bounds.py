@@ -12,7 +12,14 @@ from itertools import chain
 from operator import itemgetter
 from typing import Any
 
-from ssbench.core.columns import BIG_ENDIAN, WIDTHS, unpack_column, unpack_ints
+from ssbench.core.columns import (
+    BIG_ENDIAN,
+    OPTIONAL_COLUMNS,
+    RESULT_COLUMNS,
+    WIDTHS,
+    unpack_column,
+    unpack_ints,
+)
 from ssbench.core.errors import MessageError
 from ssbench.core.model import (
     MAX_ADDRESSES,
@@ -43,6 +50,11 @@ _RARE = (
 )  # fmt: skip
 #: All others; not the numbers: whether their worker holds these jobs is checked elsewhere.
 _USUAL = [name for name in Result._fields[1:RESULT_NUMBERS] if name not in _RARE]
+#: Of columns that a batch may lack; others are times.
+_MOST_OPTIONAL = {
+    "items": _MAX_ITEMS, "others": _MAX_OBJECT, "statuses": _MAX_STATUS, "group": _MAX_COUNT,
+    "pages": _MAX_ITEMS, "address": MAX_ADDRESSES,
+}  # fmt: skip
 _LEAST = {
     "due_ns": NONE_NS,
     "start_ns": -MARGIN_NS,
@@ -137,17 +149,17 @@ def _within(columns: Sequence[Any], count: int, bounds: Iterable[tuple[int, int]
 
 
 def _optional_within(count: int, columns: Sequence[Any], latest_ns: int) -> bool:
-    items, others, statuses, groups, renewed_ns, pages, addresses, *parts = columns
-    return (
-        _all_between(unpack_column(items, count), _MAX_ITEMS)
-        and _all_between(chain.from_iterable(unpack_ints(others, count)), _MAX_OBJECT)
-        and _all_between(chain.from_iterable(unpack_ints(statuses, count)), _MAX_STATUS)
-        and _all_between(unpack_column(groups, count), _MAX_COUNT)
-        and _all_between(unpack_column(renewed_ns, count), latest_ns)
-        and _all_between(unpack_column(pages, count), _MAX_ITEMS)
-        and _all_between(unpack_column(addresses, count), MAX_ADDRESSES)
-        and (not parts or all(map(is_possible, unpack_ints(parts[0], count))))
-    )
+    for name, column in zip(OPTIONAL_COLUMNS, columns, strict=False):
+        kind, most = RESULT_COLUMNS[name].kind, _MOST_OPTIONAL.get(name, latest_ns)
+        if name == "parts":
+            possible = all(map(is_possible, unpack_ints(column, count)))
+        elif kind == "ints":
+            possible = _all_between(chain.from_iterable(unpack_ints(column, count)), most)
+        else:
+            possible = kind != "int" or _all_between(unpack_column(column, count), most)
+        if not possible:
+            return False
+    return True
 
 
 def _all_between(values: Iterable[int], high: int) -> bool:
