@@ -19,7 +19,8 @@ from ssbench.runner.local_workers import LocalWorkers
 from ssbench.runner.results import read_stats
 from ssbench.transport.master_transport import MasterTransport
 from tests.cli.shell import Said, Shell, free_ports, scenario
-from tests.fakes.hostile_swift import Behaviour, HostileSwift, of_objects, of_the_run
+from tests.fakes.hostile_swift import HostileSwift, of_objects, of_the_run
+from tests.fakes.loopback_http import Behaviour
 from tests.fakes.server_behaviours import saying, stall
 
 pytestmark = pytest.mark.usefixtures("forked_workers")

@@ -90,7 +90,7 @@ def test_no_proxy_of_the_environment_is_used(name: str, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("name", LOGINS)
 def test_a_server_must_have_a_trusted_certificate(name: str, certificates: Certificates) -> None:
-    with Service(certificates.server_context()) as service:
+    with Service(tls=certificates.server_context()) as service:
         text = failure(name, service.url)
         assert "its certificate is not trusted" in text
         assert "give its CA with --os-cacert" in text
@@ -111,7 +111,7 @@ def test_a_client_certificate_is_sent(
 ) -> None:
     trusting = {"os_cacert": str(certificates.authority)}
     mine = {"os_cert": str(certificates.certificate), "os_key": str(certificates.key)}
-    with Service(certificates.server_context(asks_client=True)) as service:
+    with Service(tls=certificates.server_context(asks_client=True)) as service:
         login(name, service.url, **trusting, **mine).log_in()
         failure(name, service.url, **trusting)
         path = tmp_path / "none.pem"

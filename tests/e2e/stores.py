@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from tests.e2e.commands import Commands, Started
 from tests.fakes.breaking_proxy import BreakingProxy, Lie
-from tests.fakes.hostile_swift import Behaviour
+from tests.fakes.loopback_http import Behaviour
 from tests.servers.s3 import SwiftS3
 from tests.servers.webdav import WsgiDav
 

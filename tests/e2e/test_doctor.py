@@ -72,7 +72,7 @@ def test_a_wrong_password_and_a_worker_with_another_key(
 
 def test_a_run_warns_if_its_initial_objects_exceed_the_quota(commands: Commands) -> None:
     with HostileSwift({}) as swift:  # which behaves
-        swift.account_headers["X_Account_Meta_Quota_Bytes"] = "10"
+        swift.account_headers["X-Account-Meta-Quota-Bytes"] = "10"
         words = ["-f", commands.scenario(), *login_at(swift)]
         ended = commands.run(*words, workers=1).fine(0)
     assert re.search(

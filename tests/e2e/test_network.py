@@ -210,9 +210,9 @@ def reads(commands: Commands, users: int, operations: int, *options: str) -> Tal
 
 
 def test_latencies_of_a_store_50_ms_away_are_50_ms_longer(commands: Commands) -> None:
-    with PacedSwift(1000, 0).listening() as swift, far_away(swift.server_port) as port:
+    with PacedSwift(1000, 0) as swift, far_away(swift.port) as port:
         here = ["-S", swift.url, "-T", "token"]
-        there = ["-S", swift.url.replace(str(swift.server_port), str(port)), "-T", "token"]
+        there = ["-S", swift.url.replace(str(swift.port), str(port)), "-T", "token"]
         # 30 operations of a near store may all be in one busy moment of this host, on either side.
         before = reads(commands, 1, 300, *here).last_byte.histogram.min
         tally = reads(commands, 1, 30, *there)
@@ -234,8 +234,8 @@ def test_latencies_of_a_store_50_ms_away_are_50_ms_longer(commands: Commands) ->
 
 def test_users_make_up_for_the_distance_of_a_store(commands: Commands) -> None:
     """Of 60 ms each, as the store takes 10: one user does 16 operations a second, eight 133."""
-    with PacedSwift(1000, 0.01).listening() as swift, far_away(swift.server_port) as port:
-        url = swift.url.replace(str(swift.server_port), str(port))
+    with PacedSwift(1000, 0.01) as swift, far_away(swift.port) as port:
+        url = swift.url.replace(str(swift.port), str(port))
         rates = []
         for users in (1, 8):
             ended = run_reads(commands, users, 30 * users, "-S", url, "-T", "token")

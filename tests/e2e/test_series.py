@@ -37,7 +37,7 @@ def find(commands: Commands, swift: PacedSwift, *words: object) -> tuple[Ended, 
 def test_the_limit_of_a_store_of_known_slots_is_found(commands: Commands) -> None:
     """4 slots of 40 ms do 100 operations a second; by Little's law the mean of u users is
     10 ms x u once u is above 4, and 175 ms are kept by up to 17 users."""
-    with PacedSwift(1000, 0.04, slots=4).listening() as swift:
+    with PacedSwift(1000, 0.04, slots=4) as swift:
         ended, results = find(
             commands, swift, "--slo", "mean < 175ms", "--start", 4, "--max-users", 64
         )
@@ -59,7 +59,7 @@ def test_the_limit_of_a_store_of_known_slots_is_found(commands: Commands) -> Non
 
 def test_a_store_of_known_slots_keeps_up_with_a_known_rate(commands: Commands) -> None:
     """100 operations a second: of more the rest waits, and longer with each second."""
-    with PacedSwift(1000, 0.04, slots=4).listening() as swift:
+    with PacedSwift(1000, 0.04, slots=4) as swift:
         ended, _results = find(
             commands, swift, "--over", "rate", "--slo", "p90 < 200ms", "--start", 80,
             "--max-rate", 400, "-u", 40, "--precision", 20,
@@ -79,7 +79,7 @@ def test_a_store_of_known_slots_keeps_up_with_a_known_rate(commands: Commands) -
 
 def test_fast_errors_meet_no_latency_objective(commands: Commands) -> None:
     path = commands.scenario(**READS)
-    with PacedSwift(1000, 0.0, refuses=True).listening() as swift:
+    with PacedSwift(1000, 0.0, refuses=True) as swift:
         ended = commands.master(
             "find-limit", "-f", path, "-S", swift.url, "-T", "token", "--workers", 1,
             "--retries", 0,

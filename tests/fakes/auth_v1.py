@@ -16,7 +16,7 @@ class AuthV1(LoopbackServer):
         key: str = "testing",
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        super().__init__(tls)
+        super().__init__(tls=tls)
         self.user, self.key = user, key
         self.logins = 0
         self.storage_url = f"{self.url}/v1/AUTH_test"

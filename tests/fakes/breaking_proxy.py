@@ -10,17 +10,14 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import closing
 from hashlib import md5
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import NamedTuple
 
-from tests.fakes.hostile_swift import Behaviour
-from tests.fakes.scripted_server import Peer
-from tests.ports import QUEUE_SIZE
+from tests.fakes.loopback_http import Answer, Behaviour, LoopbackServer, Request
 
 _INITIAL = re.compile(r"[a-z]+_\d+")
-_LONGEST_S = 60.0
 #: Of one connection only, or set anew.
 _HOP = {"connection", "keep-alive", "transfer-encoding", "content-length"}
 
@@ -52,7 +49,7 @@ def with_body(response: Response, body: bytes) -> Response:
     return with_etag(response, md5(body).hexdigest())._replace(body=body)
 
 
-class BreakingProxy:
+class BreakingProxy(LoopbackServer):
     """A context manager: listens within.
 
     :param port: of the store, on loopback.
@@ -69,6 +66,7 @@ class BreakingProxy:
         verb: str = "GET",
         spared: int = 0,
     ) -> None:
+        super().__init__()
         self.struck: Counter[str] = Counter()
         self._spared = spared
         self._store_port = port
@@ -76,14 +74,9 @@ class BreakingProxy:
         self._verb = verb
         self._turn = 0
         self._lock = threading.Lock()
-        self.gone = threading.Event()
-        handler = type("Handler", (_Handler,), {"proxy": self})
-        self._server = _Server(("127.0.0.1", 0), handler)
-        self._server.handle_error = lambda *peer: None  # type: ignore[method-assign] # it left
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
-        self.port = self._server.server_port
+        self._here = threading.local()  # of a connection: a thread serves it
 
-    def fault_for(self, method: str, path: str) -> Behaviour | Lie | None:
+    def _fault_for(self, method: str, path: str) -> Behaviour | Lie | None:
         """What this request meets."""
         path, _, query = path.partition("?")
         name = path.rpartition("/")[2]
@@ -101,76 +94,27 @@ class BreakingProxy:
                 self.struck[fault_name] += 1
             return fault
 
-    def __enter__(self) -> BreakingProxy:
-        self._thread.start()
-        return self
+    def broken(self, request: BaseHTTPRequestHandler) -> Behaviour | None:
+        fault = self._fault_for(request.command, request.path)
+        self._here.lie = fault if isinstance(fault, Lie) else None
+        return fault if not isinstance(fault, Lie) else None
 
-    def __exit__(self, *exc: object) -> None:
-        self.gone.set()
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+    def answer(self, request: Request) -> Answer:
+        response = self._ask(request)
+        if self._here.lie is not None:
+            response = self._here.lie.change(response)
+        headers = {k: v for k, v in response.headers.items() if k.lower() not in _HOP}
+        if request.method == "HEAD":
+            headers["Content-Length"] = response.headers.get("Content-Length", "0")
+        return Answer(response.status, headers, response.body, response.reason)
 
-
-class _Server(ThreadingHTTPServer):
-    request_queue_size = QUEUE_SIZE
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-    proxy: BreakingProxy
-
-    def setup(self) -> None:
-        super().setup()
-        self._store = http.client.HTTPConnection("127.0.0.1", self.proxy._store_port)
-
-    def finish(self) -> None:
-        self._store.close()
-        with suppress(OSError):
-            super().finish()
-
-    def handle_one_request(self) -> None:
-        try:
-            super().handle_one_request()
-        except OSError:  # the client leaves when it has had enough
-            self.close_connection = True
-
-    def log_message(self, *args: object) -> None:
-        pass
-
-    def _pass_on(self) -> None:
-        fault = self.proxy.fault_for(self.command, self.path)
-        if fault is not None and not isinstance(fault, Lie):
-            self.connection.settimeout(_LONGEST_S)
-            self.close_connection = fault(Peer(self.connection, self.proxy.gone)) is not True
-            return
-        response = self._ask()
-        if isinstance(fault, Lie):
-            response = fault.change(response)
-        self.send_response_only(response.status, response.reason)
-        for name, value in response.headers.items():
-            if name.lower() not in _HOP:
-                self.send_header(name, value)
-        length = len(response.body)
-        if self.command == "HEAD":
-            length = int(response.headers.get("Content-Length", 0))
-        if response.status not in (204, 304):
-            self.send_header("Content-Length", str(length))
-        self.end_headers()
-        self.wfile.write(response.body)
-
-    def _ask(self) -> Response:
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        self._store.putrequest(self.command, self.path, True, True)
-        for name, value in self.headers.items():
-            if name.lower() != "expect":
-                self._store.putheader(name, value)
-        self._store.endheaders(body)
-        with self._store.getresponse() as found:
-            return Response(
-                found.status, dict(found.headers.items()), found.read(), str(self.headers)
-            )
-
-    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _pass_on
-    do_PROPFIND = do_PROPPATCH = do_MKCOL = do_OPTIONS = do_COPY = do_MOVE = _pass_on
+    def _ask(self, request: Request) -> Response:
+        with closing(http.client.HTTPConnection("127.0.0.1", self._store_port)) as store:
+            store.putrequest(request.method, request.path, True, True)
+            for name, value in request.headers.items():
+                if name.lower() != "expect":
+                    store.putheader(name, value)
+            store.endheaders(request.body)
+            found = store.getresponse()
+            headers = dict(found.headers.items())
+            return Response(found.status, headers, found.read(), str(request.headers))

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
-from tests.fakes.hostile_swift import Behaviour
+from tests.fakes.loopback_http import Behaviour
 from tests.fakes.scripted_server import Peer
 from tests.ports import held_port
 

@@ -17,16 +17,13 @@ from http.server import BaseHTTPRequestHandler
 from urllib.parse import urlsplit
 
 from ssbench.core.naming import VERSION_HEADER
-from tests.fakes.http_server import ACCOUNT, FakeSwift, _Handler
-from tests.fakes.scripted_server import Peer
+from tests.fakes.http_server import ACCOUNT, FakeSwift
+from tests.fakes.loopback_http import Behaviour
 
-#: What is done to a request whose head has been read. True: the connection goes on.
-Behaviour = Callable[[Peer], object]
 Strikes = Callable[[BaseHTTPRequestHandler], bool]
 
 _OBJECT = re.compile(rf"{ACCOUNT}/[^/?]+/([^/?]+)")
 _INITIAL = re.compile(r"[a-z]+_\d+")
-_LONGEST_S = 60
 
 
 def of_the_run(*verbs: str) -> Strikes:
@@ -64,7 +61,7 @@ def of_path(path: str) -> Strikes:
 
 
 class HostileSwift(FakeSwift):
-    """A context manager: listens within. It gives a token to everyone, at ``auth_url``.
+    """A context manager: listens within.
 
     :param behaviours: by name, in the order of their turns; ``None`` is to behave.
     :param strikes: which requests are to be broken.
@@ -77,15 +74,12 @@ class HostileSwift(FakeSwift):
         context: ssl.SSLContext | None = None,
     ) -> None:
         super().__init__(context=context)
-        self.auth_url = self.url.replace(ACCOUNT, "/auth/v1.0")
         self.armed = True
         self.struck: Counter[str] = Counter()
         self._behaviours = list(behaviours.items())
         self._strikes = strikes
         self._turn = 0
         self._lock = threading.Lock()
-        self.gone = threading.Event()
-        self._server.RequestHandlerClass = type("Handler", (_Hostile,), {"swift": self})
         # So that an upload of some megabytes doesn't fit into buffers.
         self._server.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
 
@@ -93,8 +87,7 @@ class HostileSwift(FakeSwift):
     def strikes_in_all(self) -> int:
         return sum(self.struck.values())
 
-    def deed_for(self, request: BaseHTTPRequestHandler) -> Behaviour | None:
-        """What this request meets; None where it is to be answered."""
+    def broken(self, request: BaseHTTPRequestHandler) -> Behaviour | None:
         if not (self.armed and self._behaviours and self._strikes(request)):
             return None
         with self._lock:
@@ -103,29 +96,3 @@ class HostileSwift(FakeSwift):
             if behaviour is not None:
                 self.struck[name] += 1
             return behaviour
-
-    def __exit__(self, *exc: object) -> None:
-        self.gone.set()
-        super().__exit__(*exc)
-
-
-class _Hostile(_Handler):
-    swift: HostileSwift
-
-    def handle_one_request(self) -> None:
-        try:
-            super().handle_one_request()
-        except OSError:  # the client leaves when it has had enough
-            self.close_connection = True
-
-    def answer(self) -> None:
-        behaviour = self.swift.deed_for(self)
-        if behaviour is not None:
-            self.connection.settimeout(_LONGEST_S)
-            self.close_connection = behaviour(Peer(self.connection, self.swift.gone)) is not True
-        elif urlsplit(self.path).path == "/auth/v1.0":
-            self.reply(200, X_Storage_Url=self.swift.url, X_Auth_Token=self.swift.token)
-        else:
-            super().answer()
-
-    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = answer

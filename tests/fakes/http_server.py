@@ -6,29 +6,19 @@ was asked in ``seen``.
 
 from __future__ import annotations
 
-import json
 import re
 import ssl
-import threading
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import md5
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from tests.ports import QUEUE_SIZE
+from tests.fakes.loopback_http import Answer, LoopbackServer, Request
 
 ACCOUNT = "/v1/AUTH_test"
 BULK_DELETE_MAX = 1000
-
-
-class Seen(NamedTuple):
-    method: str
-    path: str
-    headers: Mapping[str, str]
-    body: bytes
+Query = dict[str, str]
 
 
 @dataclass
@@ -44,97 +34,49 @@ class FakeContainer:
     objects: dict[str, FakeObject] = field(default_factory=dict)
 
 
-class FakeSwift:
-    """A context manager: listens within.
+class FakeSwift(LoopbackServer):
+    """A context manager: listens within. It gives its token to everyone, at ``auth_url``.
 
     :param token: the one that it accepts.
     :param context: makes it speak TLS.
     """
 
     def __init__(self, token: str = "tk", context: ssl.SSLContext | None = None) -> None:
+        super().__init__(tls=context)
+        self.auth_url = f"{self.url}/auth/v1.0"
+        self.url += ACCOUNT
         self.token = token
-        self.seen: list[Seen] = []
         self.containers: dict[str, FakeContainer] = {}
         self.policies = ["gold", "silver"]
-        self.account_headers: dict[str, str] = {}  #: of the answer to HEAD, _ for -
+        self.account_headers: dict[str, str] = {}  #: of the answer to HEAD
         self._numbers = count()
-
-        class Handler(_Handler):
-            swift = self
-
-        self._server = _Server(("127.0.0.1", 0), Handler)
-        self.port = self._server.server_port
-        if context is not None:
-            self._server.socket = context.wrap_socket(
-                self._server.socket, server_side=True, do_handshake_on_connect=False
-            )
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.005,))
-        self.url = f"{'https' if context else 'http'}://127.0.0.1:{self.port}{ACCOUNT}"
 
     def methods(self) -> list[str]:
         return [seen.method for seen in self.seen]
 
-    def next_id(self) -> str:
-        return f"tx{next(self._numbers):021x}-0123456789"
+    def answer(self, request: Request) -> Answer:
+        answer = self._answer(request)
+        headers = {**answer.headers, "X-Trans-Id": f"tx{next(self._numbers):021x}-0123456789"}
+        return answer._replace(headers=headers)
 
-    def __enter__(self) -> FakeSwift:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = QUEUE_SIZE
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        pass  # a client may leave when it likes
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-    wbufsize = -1
-    swift: FakeSwift
-
-    def answer(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        self.swift.seen.append(Seen(self.command, self.path, dict(self.headers), body))
-        parts = urlsplit(self.path)
+    def _answer(self, request: Request) -> Answer:
+        parts = urlsplit(request.path)
         query = {k: v[0] for k, v in parse_qs(parts.query, keep_blank_values=True).items()}
         if parts.path == "/info":
-            self.reply(200, json.dumps(self.info()).encode())
-        elif self.headers.get("X-Auth-Token") != self.swift.token:
-            self.reply(401, b"who are you?")
-        elif not parts.path.startswith(ACCOUNT):
-            self.reply(404)
-        else:
-            rest = parts.path[len(ACCOUNT) :].strip("/")
-            container, _, name = rest.partition("/")
-            place = "object" if name else "container" if container else "account"
-            method = getattr(self, f"{self.command}_{place}", None)
-            if method is None:
-                self.reply(405)
-            else:
-                method(body, query, unquote(container), unquote(name))
-
-    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = answer
-
-    def reply(self, status: int, body: bytes = b"", **headers: str) -> None:
-        self.send_response(status)
-        for name, value in headers.items():
-            self.send_header(name.replace("_", "-"), value)
-        self.send_header("X-Trans-Id", self.swift.next_id())
-        if "Content_Length" not in headers:
-            self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
-        self.wfile.flush()
+            return Answer.of(200, self.info())
+        if parts.path == "/auth/v1.0":
+            return Answer(200, {"X-Storage-Url": self.url, "X-Auth-Token": self.token})
+        if request.headers.get("X-Auth-Token") != self.token:
+            return Answer(401, {}, b"who are you?")
+        if not parts.path.startswith(ACCOUNT):
+            return Answer(404)
+        container, _, name = parts.path[len(ACCOUNT) :].strip("/").partition("/")
+        place = "object" if name else "container" if container else "account"
+        method = getattr(self, f"{request.method}_{place}", None)
+        if method is None:
+            return Answer(405)
+        answer: Answer = method(request, query, unquote(container), unquote(name))
+        return answer
 
     def info(self) -> dict[str, Any]:
         return {
@@ -143,153 +85,141 @@ class _Handler(BaseHTTPRequestHandler):
                 "max_object_name_length": 1024,
                 "max_container_name_length": 256,
                 "container_listing_limit": 10000,
-                "policies": [{"name": name, "aliases": name} for name in self.swift.policies],
+                "policies": [{"name": name, "aliases": name} for name in self.policies],
             },
             "bulk_delete": {"max_deletes_per_request": BULK_DELETE_MAX},
         }
 
-    def GET_account(self, body: bytes, query: dict[str, str], *_: str) -> None:
+    def GET_account(self, request: Request, query: Query, *_: str) -> Answer:
         rows = [
             {
                 "name": name,
                 "count": len(container.objects),
                 "bytes": sum(len(found.body) for found in container.objects.values()),
             }
-            for name, container in sorted(self.swift.containers.items())
+            for name, container in sorted(self.containers.items())
             if name.startswith(query.get("prefix", ""))
         ]
-        self.reply(200, json.dumps(_page(rows, query)).encode())
+        return Answer.of(200, _page(rows, query))
 
-    def HEAD_account(self, body: bytes, query: dict[str, str], *_: str) -> None:
-        containers = self.swift.containers.values()
+    def HEAD_account(self, request: Request, query: Query, *_: str) -> Answer:
+        containers = self.containers.values()
         used = sum(len(each.body) for found in containers for each in found.objects.values())
-        self.reply(204, X_Account_Bytes_Used=str(used), **self.swift.account_headers)
+        return Answer(204, {"X-Account-Bytes-Used": str(used), **self.account_headers})
 
-    def POST_account(self, body: bytes, query: dict[str, str], *_: str) -> None:
+    def POST_account(self, request: Request, query: Query, *_: str) -> Answer:
         deleted = missing = 0
         errors = []
-        for line in body.decode("ascii").splitlines():
+        for line in request.body.decode("ascii").splitlines():
             container, _, name = unquote(line).partition("/")
-            found = self.swift.containers.get(container)
+            found = self.containers.get(container)
             if re.search("stubborn", name):
                 errors.append([f"/{line}", "403 Forbidden"])
             elif found is None or found.objects.pop(name, None) is None:
                 missing += 1
             else:
                 deleted += 1
-        answer = {
+        outcome = {
             "Number Deleted": deleted,
             "Number Not Found": missing,
             "Response Status": "400 Bad Request" if errors else "200 OK",
             "Errors": errors,
         }
-        self.reply(200, json.dumps(answer).encode())
+        return Answer.of(200, outcome)
 
-    def PUT_container(self, body: bytes, query: dict[str, str], name: str, _: str) -> None:
-        policy = self.headers.get("X-Storage-Policy", self.swift.policies[0])
-        there = self.swift.containers.get(name)
-        if policy not in self.swift.policies:
-            self.reply(400)
-        elif there is not None:
-            fits = "X-Storage-Policy" not in self.headers or there.policy == policy
-            if fits:
-                there.headers.update(self.headers)
-            self.reply(202 if fits else 409)
-        else:
-            self.swift.containers[name] = FakeContainer(policy, dict(self.headers))
-            self.reply(201)
-
-    def HEAD_container(self, body: bytes, query: dict[str, str], name: str, _: str) -> None:
-        there = self.swift.containers.get(name)
+    def PUT_container(self, request: Request, query: Query, name: str, _: str) -> Answer:
+        policy = request.headers.get("X-Storage-Policy", self.policies[0])
+        there = self.containers.get(name)
+        if policy not in self.policies:
+            return Answer(400)
         if there is None:
-            self.reply(404)
-        else:
-            marker = there.headers.get("X-Container-Meta-Ssbench")
-            self.reply(
-                204,
-                X_Storage_Policy=there.policy,
-                X_Container_Object_Count=str(len(there.objects)),
-                **({"X_Container_Meta_Ssbench": marker} if marker else {}),
-            )
+            self.containers[name] = FakeContainer(policy, dict(request.headers))
+            return Answer(201)
+        if "X-Storage-Policy" in request.headers and there.policy != policy:
+            return Answer(409)
+        there.headers.update(request.headers)
+        return Answer(202)
 
-    def GET_container(self, body: bytes, query: dict[str, str], name: str, _: str) -> None:
-        there = self.swift.containers.get(name)
+    def HEAD_container(self, request: Request, query: Query, name: str, _: str) -> Answer:
+        there = self.containers.get(name)
         if there is None:
-            self.reply(404)
-        else:
-            objects = sorted(there.objects.items())
-            prefix, end = query.get("prefix", ""), query.get("delimiter", "")
-            rows = {}
-            for each, found in objects:
-                at = each.find(end, len(prefix)) if end else -1
-                entry = each[: at + len(end)] if at >= 0 else each
-                if each.startswith(prefix):
-                    rows[entry] = {"name": entry, "bytes": len(found.body)}
-            page = _page([*rows.values()], query)
-            if query.get("format") == "plain":
-                lines = "".join(row["name"] + "\n" for row in page).encode()
-                self.reply(200 if lines else 204, lines, Content_Type="text/plain; charset=utf-8")
-            else:
-                self.reply(200, json.dumps(page).encode())
+            return Answer(404)
+        headers = {
+            "X-Storage-Policy": there.policy,
+            "X-Container-Object-Count": str(len(there.objects)),
+        }
+        marker = there.headers.get("X-Container-Meta-Ssbench")
+        return Answer(204, {**headers, "X-Container-Meta-Ssbench": marker} if marker else headers)
 
-    def DELETE_container(self, body: bytes, query: dict[str, str], name: str, _: str) -> None:
-        there = self.swift.containers.get(name)
+    def GET_container(self, request: Request, query: Query, name: str, _: str) -> Answer:
+        there = self.containers.get(name)
+        if there is None:
+            return Answer(404)
+        prefix, end = query.get("prefix", ""), query.get("delimiter", "")
+        rows = {}
+        for each, found in sorted(there.objects.items()):
+            at = each.find(end, len(prefix)) if end else -1
+            entry = each[: at + len(end)] if at >= 0 else each
+            if each.startswith(prefix):
+                rows[entry] = {"name": entry, "bytes": len(found.body)}
+        page = _page([*rows.values()], query)
+        if query.get("format") != "plain":
+            return Answer.of(200, page)
+        lines = "".join(row["name"] + "\n" for row in page).encode()
+        return Answer(200 if lines else 204, {"Content-Type": "text/plain; charset=utf-8"}, lines)
+
+    def DELETE_container(self, request: Request, query: Query, name: str, _: str) -> Answer:
+        there = self.containers.get(name)
         if there is not None and not there.objects:
-            del self.swift.containers[name]
-        self.reply(404 if there is None else 409 if there.objects else 204)
+            del self.containers[name]
+        return Answer(404 if there is None else 409 if there.objects else 204)
 
-    def PUT_object(self, body: bytes, query: dict[str, str], container: str, name: str) -> None:
-        there = self.swift.containers.get(container)
-        if there is not None and "X-Copy-From" in self.headers:
-            of, _, copied = unquote(self.headers["X-Copy-From"]).lstrip("/").partition("/")
-            source = self.swift.containers[of].objects.get(copied)
+    def PUT_object(self, request: Request, query: Query, container: str, name: str) -> Answer:
+        there, body = self.containers.get(container), request.body
+        if there is not None and "X-Copy-From" in request.headers:
+            of, _, copied = unquote(request.headers["X-Copy-From"]).lstrip("/").partition("/")
+            source = self.containers[of].objects.get(copied)
             there, body = (there, source.body) if source else (None, b"")
         if there is None:
-            self.reply(404)
-        else:
-            there.objects[name] = FakeObject(body, dict(self.headers))
-            self.reply(201, Etag=etag_of(body))
+            return Answer(404)
+        there.objects[name] = FakeObject(body, dict(request.headers))
+        return Answer(201, {"Etag": etag_of(body)})
 
-    def GET_object(self, body: bytes, query: dict[str, str], container: str, name: str) -> None:
-        there = self.swift.containers.get(container)
+    def GET_object(self, request: Request, query: Query, container: str, name: str) -> Answer:
+        there = self.containers.get(container)
         found = there.objects.get(name) if there else None
         if found is None:
-            self.reply(404, b"no such object")
-            return
-        extra = {k: v for k, v in found.headers.items() if k.startswith("X-Object-Meta-")}
+            return Answer(404, {}, b"no such object")
+        headers = {k: v for k, v in found.headers.items() if k.startswith("X-Object-Meta-")}
+        headers["Etag"] = etag_of(found.body)
         if "X-Delete-After" in found.headers:
-            extra["X_Delete_At"] = "9999999999"
-        part, status = found.body, 200
-        if "Range" in self.headers:
-            first, last = map(int, self.headers["Range"].removeprefix("bytes=").split("-"))
-            part, status = part[first : last + 1], 206
-            extra["Content_Range"] = f"bytes {first}-{last}/{len(found.body)}"
-        self.reply(status, part, Etag=etag_of(found.body), **extra)
+            headers["X-Delete-At"] = "9999999999"
+        if "Range" not in request.headers:
+            return Answer(200, headers, found.body)
+        first, last = map(int, request.headers["Range"].removeprefix("bytes=").split("-"))
+        headers["Content-Range"] = f"bytes {first}-{last}/{len(found.body)}"
+        return Answer(206, headers, found.body[first : last + 1])
 
     HEAD_object = GET_object
 
-    def POST_object(self, body: bytes, query: dict[str, str], container: str, name: str) -> None:
-        there = self.swift.containers.get(container)
+    def POST_object(self, request: Request, query: Query, container: str, name: str) -> Answer:
+        there = self.containers.get(container)
         found = there.objects.get(name) if there else None
         if found is None:
-            self.reply(404)
-        else:
-            found.headers = dict(self.headers)
-            self.reply(202)
+            return Answer(404)
+        found.headers = dict(request.headers)
+        return Answer(202)
 
-    def DELETE_object(self, body: bytes, query: dict[str, str], container: str, name: str) -> None:
-        there = self.swift.containers.get(container)
+    def DELETE_object(self, request: Request, query: Query, container: str, name: str) -> Answer:
+        there = self.containers.get(container)
         gone = there is not None and there.objects.pop(name, None) is not None
-        self.reply(204 if gone else 404)
-
-    def log_message(self, *args: object) -> None:
-        pass
+        return Answer(204 if gone else 404)
 
 
 def etag_of(body: bytes) -> str:
     return md5(body, usedforsecurity=False).hexdigest()
 
 
-def _page(rows: list[dict[str, Any]], query: dict[str, str]) -> list[dict[str, Any]]:
+def _page(rows: list[dict[str, Any]], query: Query) -> list[dict[str, Any]]:
     after = [row for row in rows if row["name"] > query.get("marker", "")]
     return after[: int(query.get("limit", "10000"))]

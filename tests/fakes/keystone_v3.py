@@ -18,7 +18,7 @@ class KeystoneV3(LoopbackServer):
         project: str = "bench",
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        super().__init__(tls)
+        super().__init__(tls=tls)
         self.user, self.key, self.project = user, key, project
         self.user_domain = {"id": "default"}
         self.expires = "2999-01-01T00:00:00.000000Z"

@@ -11,8 +11,8 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from tests.fakes.hostile_swift import HostileSwift, _Hostile
-from tests.fakes.http_server import etag_of
+from tests.fakes.http_server import FakeSwift, Query, etag_of
+from tests.fakes.loopback_http import Answer, Request
 
 #: About READs. ``PUT_ETAG`` is told of uploads, but for the first of an object.
 OTHER, SHORT, LONG, FIRST_BIT, LAST_BIT, ORDER, ETAG, OLD = LIES = (
@@ -29,23 +29,36 @@ PUT_ETAG = "lying ETag of an upload"
 _WRONG_MD5 = "0" * 32
 
 
-class LyingSwift(HostileSwift):
-    """A context manager: listens within. It gives a token to everyone, at ``auth_url``.
+class LyingSwift(FakeSwift):
+    """A context manager: listens within.
 
     :param lies: of LIES and PUT_ETAG, in the order of their turns.
     """
 
     def __init__(self, lies: Sequence[str] = LIES, context: ssl.SSLContext | None = None) -> None:
-        super().__init__({}, lambda request: False, context)
+        super().__init__(context=context)
         self.told: Counter[str] = Counter()
         self._lies = [lie for lie in lies if lie != PUT_ETAG]
         self._of_uploads = PUT_ETAG in lies
         self._history: defaultdict[str, list[bytes]] = defaultdict(list)
         self._reads = self._uploads = 0
         self._telling = threading.Lock()
-        self._server.RequestHandlerClass = type("Handler", (_Liar,), {"swift": self})
 
-    def keep(self, place: str, body: bytes) -> str:
+    def PUT_object(self, request: Request, query: Query, container: str, name: str) -> Answer:
+        answer = super().PUT_object(request, query, container, name)
+        etag = self._keep(f"{container}/{name}", request.body)
+        return answer._replace(headers={"Etag": etag}) if answer.status == 201 else answer
+
+    def GET_object(self, request: Request, query: Query, container: str, name: str) -> Answer:
+        answer = super().GET_object(request, query, container, name)
+        if request.method != "GET" or answer.status != 200:
+            return answer
+        body, etag = self._read(f"{container}/{name}", answer.body)
+        return answer._replace(headers={**answer.headers, "Etag": etag}, body=body)
+
+    HEAD_object = GET_object
+
+    def _keep(self, place: str, body: bytes) -> str:
         """An upload came; gives the ETag to be answered."""
         with self._telling:
             self._history[place].append(body)
@@ -56,7 +69,7 @@ class LyingSwift(HostileSwift):
                     return _WRONG_MD5
         return etag_of(body)
 
-    def read(self, place: str, body: bytes) -> tuple[bytes, str]:
+    def _read(self, place: str, body: bytes) -> tuple[bytes, str]:
         """Body and ETag for a READ."""
         with self._telling:
             self._reads += 1
@@ -87,24 +100,3 @@ class LyingSwift(HostileSwift):
                 ORDER: body[half:] + body[:half],
             }[lie]
         return None if told is None else (told, etag_of(told))
-
-
-class _Liar(_Hostile):
-    swift: LyingSwift
-
-    def PUT_object(self, body: bytes, query: dict[str, str], container: str, name: str) -> None:
-        self.etag = self.swift.keep(f"{container}/{name}", body)
-        super().PUT_object(body, query, container, name)
-
-    def GET_object(self, body: bytes, query: dict[str, str], container: str, name: str) -> None:
-        there = self.swift.containers[container].objects.get(name)
-        self.told = self.swift.read(f"{container}/{name}", there.body) if there else None
-        super().GET_object(body, query, container, name)
-
-    def reply(self, status: int, body: bytes = b"", **headers: str) -> None:
-        if self.command == "GET" and status == 200 and getattr(self, "told", None):
-            body, headers["Etag"] = self.told
-            self.told = None
-        elif self.command == "PUT" and "Etag" in headers:
-            headers["Etag"] = self.etag
-        super().reply(status, body, **headers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import time
 
-from tests.fakes.hostile_swift import Behaviour
+from tests.fakes.loopback_http import Behaviour
 from tests.fakes.scripted_server import Peer
 
 OK = b"HTTP/1.1 200 OK\r\n"

@@ -18,7 +18,8 @@ import psutil
 from ssbench.core.model import ErrorKind
 from tests.e2e.commands import LONGEST_S, Commands, Ended, Started, free_ports, rows_of
 from tests.e2e.faults.matrix import Account, Row
-from tests.fakes.hostile_swift import Behaviour, HostileSwift
+from tests.fakes.hostile_swift import HostileSwift
+from tests.fakes.loopback_http import Behaviour
 from tests.timing import STALL_S
 
 #: What the errors of a store that stalls say.

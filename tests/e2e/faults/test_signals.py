@@ -36,7 +36,8 @@ from tests.e2e.commands import (
     until,
 )
 from tests.e2e.faults.matrix import Row
-from tests.fakes.hostile_swift import Behaviour, HostileSwift
+from tests.fakes.hostile_swift import HostileSwift
+from tests.fakes.loopback_http import Behaviour
 from tests.timing import AT_ONCE_S
 
 #: Of a write into a full pipe.
@@ -202,7 +203,7 @@ class HeldSwift(HostileSwift):
         super().__init__({})
         self.asked, self.go_on = threading.Event(), threading.Event()
 
-    def deed_for(self, request: BaseHTTPRequestHandler) -> Behaviour | None:
+    def broken(self, request: BaseHTTPRequestHandler) -> Behaviour | None:
         if request.command == "DELETE":
             self.asked.set()
             self.go_on.wait(PATIENCE_S)

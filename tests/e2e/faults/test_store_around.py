@@ -10,12 +10,12 @@ import pytest
 from tests.e2e.faults.hostile import SILENT, TOO_LONG, UNFINISHED, Bench
 from tests.e2e.faults.matrix import Row
 from tests.fakes.hostile_swift import (
-    Behaviour,
     HostileSwift,
     of_containers,
     of_objects,
     of_path,
 )
+from tests.fakes.loopback_http import Behaviour
 from tests.fakes.server_behaviours import (
     BLOCK,
     CHUNKED,

@@ -6,7 +6,8 @@ import pytest
 
 from tests.e2e.faults.hostile import Bench
 from tests.e2e.faults.matrix import Row
-from tests.fakes.hostile_swift import Behaviour, HostileSwift, of_path
+from tests.fakes.hostile_swift import HostileSwift, of_path
+from tests.fakes.loopback_http import Behaviour
 from tests.fakes.server_behaviours import (
     BLOCK,
     CHUNKED,

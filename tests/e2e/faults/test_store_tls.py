@@ -19,7 +19,8 @@ from tests.e2e.faults.hostile import (
 )
 from tests.e2e.faults.matrix import Row
 from tests.fakes.gate import Gate
-from tests.fakes.hostile_swift import Behaviour, HostileSwift
+from tests.fakes.hostile_swift import HostileSwift
+from tests.fakes.loopback_http import Behaviour
 from tests.fakes.scripted_server import Peer
 from tests.fakes.server_behaviours import leave, reading, reset, saying, stall
 from tests.servers.certificates import Certificates

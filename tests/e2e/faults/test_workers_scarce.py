@@ -120,7 +120,7 @@ def test_a_worker_with_fewer_descriptors_than_users(
 )
 def test_a_worker_that_cannot_start(commands: Commands, row: Row, descriptors: int) -> None:
     path = commands.scenario(**reads_of(100))
-    with PacedSwift(100, 0.01).listening() as store:
+    with PacedSwift(100, 0.01) as store:
         options = [
             "-S",
             store.url,
@@ -151,7 +151,7 @@ def test_a_worker_that_cannot_start(commands: Commands, row: Row, descriptors: i
 def test_a_worker_that_runs_out_of_descriptors(commands: Commands, row: Row) -> None:
     """Connections that are kept do no harm: here the store closes each after its answer."""
     path = commands.scenario(**reads_of(100), user_count=16, think_time=0.05)
-    with PacedSwift(100, 0.02, closes=True).listening() as store:
+    with PacedSwift(100, 0.02, closes=True) as store:
         options = ["-S", store.url, "-T", "token", "-r", 5, "--progress", "chars"]
         started, poor = start_beside(commands, path, options, [])
         started.wait_for("Benchmark Run")

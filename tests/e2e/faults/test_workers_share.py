@@ -91,7 +91,7 @@ def in_flight(spans: list[Span], since_s: float, until_s: float) -> list[int]:
 def test_with_one_of_four_stopped_the_others_keep_their_rate(commands: Commands, row: Row) -> None:
     names = ["anna", "berta", "clara", "dora"]
     timeout_s = 4.0
-    with PacedSwift(SIZE, LONG_DELAY_S).listening() as store:
+    with PacedSwift(SIZE, LONG_DELAY_S) as store:
         options = ["-r", 13, "--worker-timeout", timeout_s, "--progress", "chars"]
         started, workers = start(commands, store, names, *options)
         started.wait_for("Benchmark Run")
@@ -128,7 +128,7 @@ def test_with_one_of_four_stopped_the_others_keep_their_rate(commands: Commands,
 @pytest.mark.fault("a worker of a tenth of the speed beside fast ones")
 def test_a_slow_worker_does_not_slow_the_others(commands: Commands, row: Row) -> None:
     fast = ["anna", "berta"]
-    with PacedSwift(SIZE, LONG_DELAY_S, {"snail": 10 * LONG_DELAY_S}).listening() as store:
+    with PacedSwift(SIZE, LONG_DELAY_S, {"snail": 10 * LONG_DELAY_S}) as store:
         started, _ = start(commands, store, [*fast, "snail"], "-r", 8)
         ended = started.wait().fine()
     account = row.accounted(ended.stats)
@@ -148,7 +148,7 @@ def test_workers_without_users_in_a_stage_hold_up_nobody(commands: Commands, row
     stages = [{"seconds": 2, "users": most}, {"seconds": 3, "users": 1},
               {"seconds": 2, "users": most}]  # fmt: skip
     names = ["anna", "berta", "clara"]
-    with PacedSwift(SIZE, DELAY_S).listening() as store:
+    with PacedSwift(SIZE, DELAY_S) as store:
         keys = {"stages": stages, "operation_count": None, "user_count": None}
         started, _ = start(commands, store, names, users=6, **keys)
         ended = started.wait().fine()
@@ -182,7 +182,7 @@ def test_workers_without_users_in_a_stage_hold_up_nobody(commands: Commands, row
 
 @pytest.mark.fault("a slow worker at the end of a run of so many operations")
 def test_a_slow_worker_does_not_hold_up_the_end(commands: Commands, row: Row) -> None:
-    with PacedSwift(SIZE, DELAY_S, {"snail": 10 * DELAY_S}).listening() as store:
+    with PacedSwift(SIZE, DELAY_S, {"snail": 10 * DELAY_S}) as store:
         started, _ = start(commands, store, ["anna", "snail"], "-o", 120, users=6)
         ended = started.wait().fine()
     account = row.accounted(ended.stats)

@@ -121,7 +121,7 @@ def test_stale_results_are_rejected_by_batch_number(commands: Commands, row: Row
     path = commands.scenario(**reads_of(1000), user_count=USERS)
     sleeper = Sleeper()
     work, results, control = (int(word) for word in options[1::2])
-    with PacedSwift(1000, 0.05).listening() as store:
+    with PacedSwift(1000, 0.05) as store:
         commands.worker(*options, "awake")
         words = ["-S", store.url, "-T", "token", "-r", 6, "--worker-timeout", 3]
         started = commands.start_run(

@@ -24,7 +24,7 @@ class StorageUrl(LoopbackServer):
     """Sends everybody somewhere else."""
 
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
-        super().__init__(tls)
+        super().__init__(tls=tls)
         self.location = ""
         self.status = 302
 

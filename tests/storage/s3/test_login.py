@@ -22,23 +22,12 @@ from ssbench.storage.s3 import login as s3login
 from ssbench.storage.s3.client import AwsKeys
 from ssbench.storage.s3.login import S3Login, read_keys, read_profile
 from ssbench.storage.s3.options import OPTIONS
-from tests.fakes.loopback_http import Answer, LoopbackServer, Request
+from tests.fakes.loopback_http import Answer, LoopbackServer
 from tests.fakes.scripted_server import ScriptedServer
 from tests.fakes.served_pool import dripping
 
 SECRET = "Zq1-secret-of-the-test"
 ENVIRON = {"AWS_ACCESS_KEY_ID": "AKENV", "AWS_SECRET_ACCESS_KEY": SECRET, "HOME": "/nonexistent"}
-
-
-class S3(LoopbackServer):
-    """Answers with recorded responses, one after another; the last one for ever."""
-
-    def __init__(self, *answers: Answer) -> None:
-        super().__init__()
-        self._answers = list(answers)
-
-    def answer(self, request: Request) -> Answer:
-        return self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
 
 
 LISTING = Answer(200, {"x-amz-bucket-region": "us-east-1"}, b"<ListBucketResult/>")
@@ -166,7 +155,7 @@ def test_a_profile_means_what_botocore_makes_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profile: str
 ) -> None:
     """The first request goes to the same place, with the same keys, for the same region."""
-    with S3(Answer(200, {}, b"<ListBucketResult/>")) as store:
+    with LoopbackServer(Answer(200, {}, b"<ListBucketResult/>")) as store:
         url = store.url.replace("127.0.0.1", "localhost")  # no bucket can be before an address
         path = tmp_path / "config"
         path.write_text(f"[default]\n{PLAIN}{profile}".replace("URL", url))
@@ -299,7 +288,7 @@ def test_a_file_that_can_not_be_read_is_named(
 
 
 def test_workers_get_the_key_of_a_day_and_not_the_secret() -> None:
-    with S3(LISTING) as store:
+    with LoopbackServer(LISTING) as store:
         provider = S3Login(options(store.url, bucket="b", style="virtual"))
         access = provider.log_in()
     payload = access.credentials.payload
@@ -325,7 +314,7 @@ def test_workers_get_the_key_of_a_day_and_not_the_secret() -> None:
      "served at b.s3.example: give that with --s3-endpoint"),
 ])  # fmt: skip
 def test_rejected_keys_end_the_login(answer: Answer, says: str) -> None:
-    with S3(answer) as store, pytest.raises(AuthError, match=says) as caught:
+    with LoopbackServer(answer) as store, pytest.raises(AuthError, match=says) as caught:
         S3Login(options(store.url)).log_in()
     assert SECRET not in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -336,14 +325,20 @@ def test_a_token_that_the_store_repeats_is_not_shown() -> None:
     said = refused(400, "ExpiredToken", f"<Message>{token}, Signature=0123abcd</Message>")
     said = said._replace(body=said.body.replace(b"<Message>m</Message>", b""))
     environ = {**ENVIRON, "AWS_SESSION_TOKEN": token}
-    with S3(said) as store, pytest.raises(AuthError, match=r"ExpiredToken: \*\*\*") as caught:
+    with (
+        LoopbackServer(said) as store,
+        pytest.raises(AuthError, match=r"ExpiredToken: \*\*\*") as caught,
+    ):
         S3Login(options(store.url, environ)).log_in()
     assert "session/" not in str(caught.value)
     assert "0123abcd" not in str(caught.value)
 
 
 def test_a_missing_bucket_is_a_mistake_of_the_user() -> None:
-    with S3(NO_BUCKET) as store, pytest.raises(UsageError, match="no bucket b: create it"):
+    with (
+        LoopbackServer(NO_BUCKET) as store,
+        pytest.raises(UsageError, match="no bucket b: create it"),
+    ):
         S3Login(options(store.url, bucket="b")).log_in()
 
 
@@ -364,7 +359,7 @@ MOVED = {"Location": "https://me:s3cret@s3.example.com/b?X-Amz-Signature=s3cret"
 def test_what_no_run_could_use_ends_the_login(
     answer: Answer, given: dict[str, str], says: str
 ) -> None:
-    with S3(answer) as store, pytest.raises(AuthError, match=says) as caught:
+    with LoopbackServer(answer) as store, pytest.raises(AuthError, match=says) as caught:
         S3Login(options(store.url, **given)).log_in()
     assert "s3cret" not in str(caught.value)
 
@@ -373,7 +368,7 @@ def test_what_no_run_could_use_ends_the_login(
 
 
 def test_a_renewal_follows_the_region_and_outlives_a_silent_store() -> None:
-    with S3(LISTING, OTHER_REGION, Answer(200, {}, b"")) as store:
+    with LoopbackServer(LISTING, OTHER_REGION, Answer(200, {}, b"")) as store:
         provider = S3Login(options(store.url, bucket="b"))
         provider.log_in()
         assert provider.renew().payload["region"] == "eu-west-1"
@@ -383,7 +378,7 @@ def test_a_renewal_follows_the_region_and_outlives_a_silent_store() -> None:
 def test_a_renewal_without_usable_keys_is_an_error_of_access(tmp_path: Path) -> None:
     file = tmp_path / "secret"
     file.write_text("s")
-    with S3(BUCKETS) as store:
+    with LoopbackServer(BUCKETS) as store:
         environ = {"AWS_ACCESS_KEY_ID": "A", "HOME": str(tmp_path)}
         provider = S3Login(options(store.url, environ, secret_key_file=str(file)))
         provider.log_in()

@@ -46,17 +46,6 @@ def v3() -> Iterator[KeystoneV3]:
         yield fake
 
 
-class Scripted(LoopbackServer):
-    """Gives the same answer to all."""
-
-    def __init__(self, answer: Answer) -> None:
-        super().__init__()
-        self.scripted = answer
-
-    def answer(self, request: Request) -> Answer:
-        return self.scripted
-
-
 def old(fake: AuthV1, **more: Any) -> LoginOptions:
     return LoginOptions(**{"auth": fake.auth_url, "user": fake.user, "key": fake.key, **more})
 
@@ -111,7 +100,7 @@ def failure(credentials: LoginOptions) -> str:
     ],
 )
 def test_malformed_v1_answers(answer: Answer, says: str) -> None:
-    with Scripted(answer) as fake:
+    with LoopbackServer(answer) as fake:
         text = failure(LoginOptions(auth=f"{fake.url}/auth", user="u", key="k3y"))
     assert says in text
 
@@ -132,7 +121,7 @@ def test_a_redirect_on_the_same_host_is_followed(v1: AuthV1) -> None:
 
 
 def test_circular_redirects_are_an_error() -> None:
-    with Scripted(Answer(302, {"Location": "/again"})) as fake:
+    with LoopbackServer(Answer(302, {"Location": "/again"})) as fake:
         text = failure(LoginOptions(auth=f"{fake.url}/auth", user="u", key="k"))
         assert "too many redirects" in text
         assert len(fake.seen) < 10
@@ -170,7 +159,7 @@ OVERLOADED = "returned 500: the service has failed, or is overloaded: see its lo
 def test_a_status_is_explained_by_what_it_most_likely_means(
     version: str, status: int, says: str
 ) -> None:
-    with Scripted(Answer(status)) as fake:
+    with LoopbackServer(Answer(status)) as fake:
         text = failure(LoginOptions(auth=fake.url, user="a:u", key="k", auth_version=version))
     assert says in text
     if says.startswith("returned"):
@@ -203,7 +192,7 @@ def test_v3_without_a_catalog(v3: KeystoneV3) -> None:
     ],
 )
 def test_malformed_v3_answers(answer: Answer) -> None:
-    with Scripted(answer) as fake, KeystoneV3() as v3:
+    with LoopbackServer(answer) as fake, KeystoneV3() as v3:
         tracemalloc.start()
         try:
             failure(new3(v3, os_auth_url=f"{fake.url}/v3"))
