@@ -222,14 +222,11 @@ class WorkerPhase(Struct, eq=False):
     #: Of the store, which its results number; and how many of them the master knows.
     addresses: Callable[[], Sequence[str]] = tuple
     addresses_told: int = 0
+    run: str = ""
+    phase: Phase = Phase.IDLE
 
-    @property
-    def run(self) -> str:
-        return self.state.run
-
-    @property
-    def phase(self) -> Phase:
-        return Phase(self.state.phase)
+    def __post_init__(self) -> None:
+        self.run, self.phase = self.state.run, Phase(self.state.phase)
 
     def __repr__(self) -> str:
         return f"<WorkerPhase {self.phase.name} {self.held}>"

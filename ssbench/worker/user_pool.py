@@ -54,23 +54,6 @@ _TFD_TIMER_ABSTIME = 1
 _READ = 1
 
 
-class _NewUsers:
-    """Placeholder in a group's idle list for users whose greenlet has not been started.
-
-    They get one when a job finds no other idle user: a million greenlets take five seconds.
-    """
-
-    def __init__(self, start_user: Callable[[int], bool], group: int, idle: list[Any]) -> None:
-        self._start_user = start_user
-        self._group = group
-        self._idle = idle
-
-    def switch(self) -> None:
-        """Start one; the next is started when all are busy again."""
-        if self._start_user(self._group) and self._idle[:1] != [self]:
-            self._idle.insert(0, self)
-
-
 class Bandwidth:
     """When the worker's users may start an operation without exceeding their bandwidth together.
 
@@ -143,10 +126,7 @@ class UserPool:
         self._bandwidth = bandwidth if bandwidth.is_limited else None
         # By group of users:
         self._greenlets = [0] * len(phase.held.queues)
-        self._idle: list[list[Any]] = [[] for _ in phase.held.queues]
-        self._new_users = [
-            _NewUsers(self._start_user, group, idle) for group, idle in enumerate(self._idle)
-        ]
+        self._idle: list[list[gevent.Greenlet]] = [[] for _ in phase.held.queues]
         self._waking = [False] * len(phase.held.queues)  # one of the idle ones is about to run
         self._paying = [False] * len(phase.held.queues)  # a user waits for the bandwidth
         self._enough = 1  # completed operations at which a report is scheduled
@@ -167,13 +147,11 @@ class UserPool:
         """Follow ``HeldJobs.users``; users above it end with their current operation."""
         for group, idle in enumerate(self._idle):
             for user in idle:
-                if type(user) is not _NewUsers:
-                    self._hub.loop.run_callback(user.switch)
+                self._hub.loop.run_callback(user.switch)
             idle.clear()
-            if self._greenlets[group] < self._held.users[group]:
-                idle.append(self._new_users[group])
-                if self._held.queues[group]:
-                    self._wake_next(group)
+            for _ in range(self._greenlets[group], self._held.users[group]):
+                self._greenlets[group] += 1
+                gevent.spawn(self._user, group)
 
     def close(self) -> None:
         """Start nothing more; results of operations in flight are discarded."""
@@ -295,13 +273,6 @@ class UserPool:
         gevent.sleep(wait_s)
         self._paying[group] = False
         return True
-
-    def _start_user(self, group: int) -> bool:
-        """Start one more user of a group; returns whether there are to be more of them."""
-        self._greenlets[group] += 1
-        self._waking[group] = False
-        gevent.spawn(self._user, group)
-        return self._greenlets[group] < self._held.users[group]
 
     def _user(self, group: int) -> None:
         held, idle, clock = self._held, self._idle[group], self._clock

@@ -270,56 +270,45 @@ class StageSchedule:
 
     def __init__(self, stages: Sequence[Stage]) -> None:
         self._stages = tuple(stages)
-        self._begin_ns = 0
-        self._first = 0  # stage since the last barrier
-        self.index = 0  #: of the current stage
         self.ended_ns = 0  #: when the load ended, once it has, or that before a barrier
+        self.begin(0)
 
     def __repr__(self) -> str:
         return f"<StageSchedule stage {self.index + 1} of {len(self._stages)}>"
 
     def begin(self, now_ns: int, index: int = 0) -> None:
         """The first stage, or the one behind a barrier, begins."""
-        self._begin_ns = now_ns
-        self._first = self.index = index
+        stages = self._stages
+        behind = index + 1
+        while behind < len(stages) and not stages[behind].barrier:
+            behind += 1
+        self.index = self._first = index  #: of the current stage
+        #: The stages between two barriers that the current one is among.
+        self.together = stages[index:behind]
+        #: The stage behind the next barrier; None: there is no barrier any more.
+        self.behind_barrier = None if behind == len(stages) else behind
+        # When they begin, and the last ends: exactly the times that due times count from.
+        begin_s = [sum(s.seconds for s in stages[index:at]) for at in range(index, behind + 1)]
+        self._edges_ns = [
+            None if math.isinf(seconds) else now_ns + round(seconds * SECOND_NS)
+            for seconds in begin_s
+        ]
+        #: When the last stage before a barrier, or of all, ends; None if it has no end.
+        self.end_ns = self._edges_ns[-1]
 
     @property
     def stage(self) -> Stage:
         return self._stages[self.index]
 
     @property
-    def _behind(self) -> int:
-        """The index of the next stage with a barrier; else of none."""
-        stages = self._stages
-        return next((i for i in range(self._first + 1, len(stages)) if stages[i].barrier),
-                    len(stages))  # fmt: skip
-
-    @property
-    def together(self) -> Sequence[Stage]:
-        """The stages between two barriers that the current one is among."""
-        return self._stages[self._first : self._behind]
-
-    @property
-    def behind_barrier(self) -> int | None:
-        """The stage behind the next barrier; None: there is no barrier any more."""
-        behind = self._behind
-        return None if behind == len(self._stages) else behind
-
-    @property
     def began_ns(self) -> int:
-        """When the current stage began: exactly the time that its due times count from."""
-        seconds = sum(stage.seconds for stage in self._stages[self._first : self.index])
-        return self._begin_ns + round(seconds * SECOND_NS)
-
-    @property
-    def end_ns(self) -> int | None:
-        """When the last stage before a barrier, or of all, ends; None if it has no end."""
-        return self._end_of(self._behind - 1)
+        """When the current stage began."""
+        return self._edges_ns[self.index - self._first] or 0
 
     @property
     def next_ns(self) -> int | None:
         """When the current stage ends; None if it has no end."""
-        return self._end_of(self.index)
+        return self._edges_ns[self.index - self._first + 1]
 
     def users_at(self, now_ns: int) -> int | None:
         """How many users the current stage is to have now; None: as many as before."""
@@ -338,7 +327,7 @@ class StageSchedule:
     def due_between(self, from_ns: int, until_ns: int) -> float:
         """Expected number of operations due in an interval since the last barrier; 0 without a
         rate."""
-        found, begin_ns = 0.0, float(self._begin_ns)
+        found, begin_ns = 0.0, float(self._edges_ns[0] or 0)
         for stage in self.together:
             end_ns = begin_ns + stage.seconds * SECOND_NS
             for of in stage.groups or (stage,):
@@ -354,11 +343,7 @@ class StageSchedule:
         """Whether the current stage is over at this time and has a next one before a barrier, which
         it goes to."""
         end_ns = self.next_ns
-        if end_ns is None or now_ns < end_ns or self.index + 1 == self._behind:
+        if end_ns is None or now_ns < end_ns or self.index + 1 == self._first + len(self.together):
             return False
         self.index += 1
         return True
-
-    def _end_of(self, index: int) -> int | None:
-        seconds = sum(stage.seconds for stage in self._stages[self._first : index + 1])
-        return None if math.isinf(seconds) else self._begin_ns + round(seconds * SECOND_NS)
