@@ -10,7 +10,6 @@ import os
 import re
 import socket
 import ssl
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from ipaddress import ip_address
 from itertools import cycle
@@ -29,8 +28,7 @@ from ssbench.storage.http.stream import CIPHERTEXT_SIZE, WRITE, PlainStream, Tls
 _PORTS = {"http": 80, "https": 443}
 #: The zone of an IPv6 address: it names an interface of our host, so it isn't sent.
 _ZONE = re.compile(r"%[^\]]*(?=\])")
-#: Linux: choose the local port when connecting, not when binding (ip(7)).
-_NO_PORT = 24 if sys.platform == "linux" else None
+_NO_PORT = 24  #: choose the local port when connecting, not when binding (ip(7))
 RETRY_S = 1.0  #: between attempts to connect to an address that was left out
 #: Errors of our own host, not of the store: no descriptors, local ports or memory left.
 _LOCAL_SHORTAGES = frozenset(
@@ -394,8 +392,8 @@ def _bind(sock: socket.socket, source: str) -> None:
 
     :raises OSError: no local port is left, or the endpoint is of the other IP version.
     """
-    if _NO_PORT is not None:  # two connections to different places may then share a port
-        sock.setsockopt(socket.IPPROTO_IP, _NO_PORT, 1)
+    # Two connections to different places may then share a port.
+    sock.setsockopt(socket.IPPROTO_IP, _NO_PORT, 1)
     try:
         sock.bind((source, 0))
     except OSError as error:

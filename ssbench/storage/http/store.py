@@ -29,8 +29,9 @@ from ssbench.core.part_times import summary
 from ssbench.core.settings import URL_CHOICES, StorageSettings
 from ssbench.storage.base import METHODS, Action, Listed, Page, all_pages, listed_of, methods_of
 from ssbench.storage.directory import PIECE, DirectorySource, file_contents
+from ssbench.storage.http.addresses import parse_storage_url
 from ssbench.storage.http.connection import Upload
-from ssbench.storage.http.pool import ConnectionPool
+from ssbench.storage.http.pool import ConnectionPool, open_pools
 from ssbench.storage.http.response import (
     Collector,
     HeaderCollector,
@@ -48,6 +49,7 @@ from ssbench.storage.http.verify import (
     sum_of,
     verifier_of,
 )
+from ssbench.storage.options import HttpSettings
 
 #: Deadline of an administrative request, in network timeouts: a bulk delete takes minutes, and
 #: sends blanks meanwhile.
@@ -64,15 +66,19 @@ class HttpClient:
     """What data path and admin have: connections to the addresses of the store.
 
     :param seed: of the choice among several storage URLs.
+    :raises UsageError: there is no storage URL, or one or a certificate is invalid.
     """
 
     concurrency: Literal["greenlets", "threads"] = "greenlets"
+    no_url = "no storage URL"  #: the error where none is given
 
-    def __init__(
-        self, settings: StorageSettings, seed: int | None, pools: Sequence[ConnectionPool]
-    ) -> None:
+    def __init__(self, settings: StorageSettings, seed: int | None, http: HttpSettings) -> None:
+        if not http.urls:
+            raise UsageError(self.no_url)
         self._settings = settings
-        self._pools, self._url_count = pools, len(pools)
+        self._urls = [parse_storage_url(url) for url in http.urls]
+        pools = self._pools = open_pools(http, settings, self._urls)
+        self._url_count = len(pools)
         #: Gives a number from 0 to below 1 for each request, from which its URL follows.
         self._random = _choice(settings.url_choice, random.Random(seed), pools)  # nosec B311
         self._serial = settings.newest.serial
@@ -92,6 +98,10 @@ class HttpClient:
     def close(self) -> None:
         for pool in self._pools:
             pool.close()
+
+    def status_error(self, method: str, timing: Timing) -> StorageError:
+        """The error for an unsuccessful response. Call it before any other wait."""
+        return self._pools[timing.url].status_error(method, timing)
 
     def any_url(self) -> int:
         """The index of an address, by chance. Each operation has this expression instead of the
@@ -148,14 +158,12 @@ class HttpStorage(HttpClient, ABC):
     def __init_subclass__(cls) -> None:
         cls.operations = methods_of(cls).keys()
 
-    def __init__(
-        self, settings: StorageSettings, seed: int | None, pools: Sequence[ConnectionPool]
-    ) -> None:
-        super().__init__(settings, seed, pools)
+    def __init__(self, settings: StorageSettings, seed: int | None, http: HttpSettings) -> None:
+        super().__init__(settings, seed, http)
         #: What begins a checksum of the settings' kind; None: uploads have none.
         self._begin_sum = begin_of(settings.checksum) if settings.checksum != "none" else None
         self._conditions: set[str] = set()  # those that the store was seen to hold; of all views
-        self._remarks = pools[0].dialler.remarks  # of all pools
+        self._remarks = self._pools[0].dialler.remarks  # of all pools
         bodies = self._bodies = ObjectBodies(settings, self._claimed_md5, self._remarks.say)
         # Copied to save attribute lookups per operation.
         self._upload, self._longest, self._verifier = bodies.upload, bodies.longest, bodies.verifier
@@ -229,10 +237,6 @@ class HttpStorage(HttpClient, ABC):
     @abstractmethod
     def checksum_lines(self, checksum: str) -> str:
         """Header lines by which the store refuses an upload of another MD5."""
-
-    @abstractmethod
-    def status_error(self, method: str, timing: Timing) -> StorageError:
-        """The error for an unsuccessful response. Call it before any other wait."""
 
     @abstractmethod
     def _read(

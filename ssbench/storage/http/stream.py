@@ -19,7 +19,6 @@ from __future__ import annotations
 import errno
 import socket
 import ssl
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from mmap import mmap
@@ -31,14 +30,13 @@ from weakref import WeakKeyDictionary
 from gevent import get_hub, getcurrent
 
 READ, WRITE = 1, 2
-_LINUX = sys.platform == "linux"
 #: With this flag, TCP on Linux discards bytes instead of copying them (tcp(7)).
-_DISCARD_FLAG = socket.MSG_TRUNC if _LINUX else 0
-#: Never written to on Linux: takes address space, no memory.
+_DISCARD_FLAG = socket.MSG_TRUNC
+#: Never written to: takes address space, no memory.
 _DISCARD_BUFFER = memoryview(mmap(-1, 16 * 1024 * 1024))
 #: Bytes of a long body to wait for at a time. Discarding a MiB takes 10 µs; a wake-up for each of
 #: its segments takes ten times as long, and the server's core pays for the wake-ups.
-_BULK = 512 * 1024 if _LINUX else 1
+_BULK = 512 * 1024
 _SMALL = 32 * 1024  #: up to this size, setting the low-water mark costs more than it saves
 _U64, _TWO_U64 = Struct("=Q"), Struct("=QQ")
 #: Offsets in struct tcp_info (linux/tcp.h): tcpi_bytes_acked; tcpi_bytes_sent, tcpi_bytes_retrans.
@@ -52,7 +50,7 @@ _RECORD = 16384 + 512  #: bytes of the longest record, including overhead (RFC 8
 _TLS_DISCARD_BUFFER = memoryview(bytearray(65536))  #: receives discarded plaintext
 
 # Receive timestamps
-_SO_TIMESTAMPNS = 35  #: on Linux; Python has no constant for it
+_SO_TIMESTAMPNS = 35  #: Python has no constant for it
 _TIMESPEC = Struct("ll")
 _unpack = _TIMESPEC.unpack
 ANCILLARY_SIZE = socket.CMSG_SPACE(_TIMESPEC.size)  #: recvmsg's ``ancbufsize``
@@ -89,9 +87,8 @@ class PlainStream:
         self.send: Callable[[Any], int] = sock.send
         self.send_parts: Callable[[Sequence[Any]], int] = sock.sendmsg
         self._recvmsg_into: Callable[..., tuple[int, AncillaryData, int, Any]] = sock.recvmsg_into
-        if _LINUX:
-            with suppress(OSError):  # an old kernel
-                sock.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+        with suppress(OSError):  # an old kernel
+            sock.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
         self._timestamps = hub_timestamps()
         #: Arrival time of the bytes received last, negated if the first of them may have arrived
         #: long before. Call it before the next wait.
@@ -212,8 +209,6 @@ class PlainStream:
 
     def _tcp_info(self) -> bytes | None:
         """Linux's struct tcp_info; None: not available."""
-        if not _LINUX:
-            return None
         try:
             info = self._sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_SIZE)
         except OSError:

@@ -34,9 +34,8 @@ from ssbench.core.model import ErrorKind, Timing
 from ssbench.core.settings import Credentials, StorageSettings, typed
 from ssbench.core.text import printable
 from ssbench.storage.base import OpenUpload
-from ssbench.storage.http.addresses import StorageUrl, parse_storage_url, quoted_name
+from ssbench.storage.http.addresses import StorageUrl, quoted_name
 from ssbench.storage.http.connection import Upload
-from ssbench.storage.http.pool import open_pools
 from ssbench.storage.http.response import Collector, seconds_ahead
 from ssbench.storage.http.store import HttpClient
 from ssbench.storage.http.verify import Sum, hash_of, sum_of
@@ -382,14 +381,12 @@ class S3Client(HttpClient):
     :raises UsageError: an endpoint, a bucket, the credentials or a certificate is invalid.
     """
 
+    no_url = "no endpoint: give one with --s3-endpoint"
+
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
-        http = typed(HttpSettings, settings.store)
         self._own = typed(S3Settings, settings.store)
-        if not http.urls:
-            raise UsageError("no endpoint: give one with --s3-endpoint")
-        self._sites = [parse_storage_url(url) for url in http.urls]
         self.signer = Signer(settings.newest.payload)
-        super().__init__(settings, seed, open_pools(http, settings, self._sites))
+        super().__init__(settings, seed, typed(HttpSettings, settings.store))
         key = str(settings.newest.payload.get("customer_key", ""))
         #: Signed header lines of requests about the content of an object, or that of a copy's
         #: source, if it is encrypted with the user's key (SSE-C).
@@ -407,7 +404,7 @@ class S3Client(HttpClient):
     def place(self, container: str | None, url: int = 0) -> Place:
         """As ``place_of``, at the endpoint of this index."""
         return place_of(
-            self._sites[url], self._own, container, exact_names=self._settings.exact_names
+            self._urls[url], self._own, container, exact_names=self._settings.exact_names
         )
 
     def signed_head(

@@ -47,7 +47,7 @@ class SwiftAdmin(SwiftClient):
     def limits(self) -> StoreLimits:
         # /info needs no token.
         collector = Collector()
-        netloc = self._sites[0].netloc
+        netloc = self._urls[0].netloc
         head = f"GET /info HTTP/1.1\r\nHost: {netloc}\r\nUser-Agent: ssbench\r\n\r\n"
         pool = self._pools[0]
         timing = pool.request(head.encode(), None, self._admin_deadline_ns(), collector)

@@ -36,9 +36,7 @@ from ssbench.core.naming import (
 from ssbench.core.settings import Credentials, StorageSettings, typed
 from ssbench.core.text import printable
 from ssbench.storage.base import Action, Listed, Page, out_of_order
-from ssbench.storage.http.addresses import parse_storage_url
 from ssbench.storage.http.connection import Upload
-from ssbench.storage.http.pool import open_pools
 from ssbench.storage.http.response import HEAD_ONLY, Collector
 from ssbench.storage.http.store import (
     HttpClient,
@@ -67,12 +65,10 @@ class SwiftClient(HttpClient):
     :raises UsageError: a storage URL, token or certificate is invalid.
     """
 
+    no_url = "no storage URL: authenticate, or give one with -S"
+
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
-        http = typed(HttpSettings, settings.store)
-        if not http.urls:
-            raise UsageError("no storage URL: authenticate, or give one with -S")
-        self._sites = [parse_storage_url(url) for url in http.urls]
-        super().__init__(settings, seed, open_pools(http, settings, self._sites))
+        super().__init__(settings, seed, typed(HttpSettings, settings.store))
         #: Per storage URL: the end of the request line, and headers.
         self._suffixes: list[str] = []
         self._upload_suffixes: list[str] = []  #: the same for uploads
@@ -107,7 +103,7 @@ class SwiftClient(HttpClient):
         self._suffixes = [
             f" HTTP/1.1\r\nHost: {site.netloc}\r\nUser-Agent: ssbench\r\nX-Auth-Token: {token}\r\n"
             f"X-Trans-Id-Extra: {extra}\r\n{self._extra}"
-            for site in self._sites
+            for site in self._urls
         ]
         uploads = _upload_headers(self._settings) + self._extra_of_uploads
         self._upload_suffixes = [suffix + uploads for suffix in self._suffixes]
@@ -137,7 +133,7 @@ class SwiftClient(HttpClient):
         if body is not None:
             body = Upload(len(body), body) if isinstance(body, bytes) else body
             headers += f"Content-Length: {body.size}\r\n"
-        base = self._sites[url].base
+        base = self._urls[url].base
         if path[0] == "?":
             base = base.rstrip("/")
         suffix = (self._upload_suffixes if is_upload else self._suffixes)[url]
@@ -195,9 +191,6 @@ class SwiftClient(HttpClient):
             return timing._replace(items=result.deleted)
         raise bulk_error(result, [unquote(path) for path in paths], timing)
 
-    def status_error(self, method: str, timing: Timing) -> StorageError:
-        return self._pools[timing.url].status_error(method, timing)
-
 
 def _upload_headers(settings: StorageSettings) -> str:
     headers = "Content-Type: application/octet-stream\r\n"
@@ -239,7 +232,7 @@ class SwiftStorage(SwiftClient, HttpStorage):
     ) -> Timing:
         url = 0 if self._url_count == 1 else int(self._random() * self._url_count)
         timing = self._pools[url].request(
-            f"GET {self._sites[url].base}{self._path(job)}{self._suffixes[url]}{lines}\r\n"
+            f"GET {self._urls[url].base}{self._path(job)}{self._suffixes[url]}{lines}\r\n"
             .encode(),
             None, deadline_ns, body, self._longest[job.size_class],
         )  # fmt: skip
@@ -264,7 +257,7 @@ class SwiftStorage(SwiftClient, HttpStorage):
         if self._begin_sum is not None:
             lines += self.sum_lines(upload)
         timing = self._pools[url].request(
-            f"PUT {self._sites[url].base}{self._path(job)}{self._upload_suffixes[url]}"
+            f"PUT {self._urls[url].base}{self._path(job)}{self._upload_suffixes[url]}"
             f"{version}{lines}Content-Length: {job.size}\r\n\r\n".encode(),
             upload,
             deadline_ns,

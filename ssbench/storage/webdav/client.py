@@ -23,9 +23,9 @@ from ssbench.core.model import ErrorKind, Timing
 from ssbench.core.operations import COPY, POST, row_of
 from ssbench.core.settings import Credentials, StorageSettings, typed
 from ssbench.core.text import plural, printable
-from ssbench.storage.http.addresses import StorageUrl, parse_storage_url
+from ssbench.storage.http.addresses import StorageUrl
 from ssbench.storage.http.connection import Upload
-from ssbench.storage.http.pool import ConnectionPool, open_pools
+from ssbench.storage.http.pool import ConnectionPool
 from ssbench.storage.http.response import LISTING_MAX, Collector, XmlReader
 from ssbench.storage.http.store import HttpClient
 from ssbench.storage.options import HttpSettings
@@ -198,14 +198,13 @@ class WebdavClient(HttpClient):
     :raises UsageError: a URL, certificate or name is invalid, or the run needs what WebDAV lacks.
     """
 
+    no_url = "no URL of a WebDAV collection: give one with --url"
+
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
         http = typed(WebdavSettings, settings.store)
-        if not http.urls:
-            raise UsageError("no URL of a WebDAV collection: give one with --url")
         _check(settings, http.methods)
-        urls = [parse_storage_url(url) for url in http.urls]
-        self._sites = [Site(url) for url in urls]
-        super().__init__(settings, seed, open_pools(http, settings, urls))
+        super().__init__(settings, seed, http)
+        self._sites = [Site(url) for url in self._urls]
         self._extra = ""  #: header lines of every request
         #: The quoted path of a name, and the name of a path that was unquoted.
         self._path_of: Callable[[str], str] = quote if settings.exact_names else path_of
@@ -279,9 +278,6 @@ class WebdavClient(HttpClient):
                 timing=timing,
             )
         return timing
-
-    def status_error(self, method: str, timing: Timing) -> StorageError:
-        return self._pools[timing.url].status_error(method, timing)
 
     def _members(
         self, path: str, take: Callable[[str, int], object], limit: int = LISTING_MAX

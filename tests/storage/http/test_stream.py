@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import ssl
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,7 +18,6 @@ from ssbench.storage.http.stream import CIPHERTEXT_SIZE, PlainStream, TlsStream
 from tests.servers.certificates import Certificates
 from tests.timing import PATIENCE_S
 
-on_linux = pytest.mark.skipif(sys.platform != "linux", reason="low-water marks need Linux")
 MANY = 100_000_000
 
 
@@ -43,7 +41,6 @@ def low_water(stream: PlainStream) -> int:
         return same.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT)
 
 
-@on_linux
 def test_wake_reader_ends_bulk_waits(ends: tuple[PlainStream, socket.socket]) -> None:
     stream, peer = ends
     peer.sendall(b"x")
@@ -54,7 +51,6 @@ def test_wake_reader_ends_bulk_waits(ends: tuple[PlainStream, socket.socket]) ->
     assert stream.discard(MANY) == 1
 
 
-@on_linux
 def test_a_small_receive_buffer_disables_bulk_waits(
     ends: tuple[PlainStream, socket.socket],
 ) -> None:
@@ -85,7 +81,6 @@ def await_timestamps(stream: PlainStream, peer: socket.socket) -> None:
     pytest.fail("no timestamps")
 
 
-@on_linux
 def test_a_late_read_of_one_segment_has_a_certain_time(
     ends: tuple[PlainStream, socket.socket],
 ) -> None:
