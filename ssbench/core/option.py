@@ -17,7 +17,7 @@ from datetime import date, datetime, time, timezone
 from functools import cache
 from inspect import get_annotations
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -329,29 +329,29 @@ _SECRET_PARAMETERS = {"u", "p", "token"}
 _NANOSECONDS = ("ns", "n", "nanosecond", "auto")
 
 
+def _http_parts(text: str) -> SplitResult | None:
+    """The parts of an http or https URL; None: it is none."""
+    try:
+        parts = urlsplit(text)
+        is_http = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # a port that is none, and others
+        return None
+    is_clean = text.isascii() and text.isprintable() and " " not in text
+    return parts if is_http and is_clean else None
+
+
 def influx_url(text: str) -> str:
     """An http or https URL that takes InfluxDB's line protocol, without a secret."""
     text = with_scheme(text)
     fault = "give the URL that takes the lines"
-    try:
-        parts = urlsplit(text)
+    if parts := _http_parts(text):
         parameters = dict(parse_qsl(parts.query))
         if parts.username is not None or _SECRET_PARAMETERS & parameters.keys():
             fault = "secrets in a URL are seen in process lists: give a token as INFLUX_TOKEN"
         elif parameters.get("precision", "ns") not in _NANOSECONDS:
             fault = "the times are in nanoseconds: leave out precision"
-        elif (
-            parts.scheme in ("http", "https")
-            and parts.hostname
-            and parts.port != 0
-            and parts.path not in ("", "/")
-            and text.isascii()
-            and text.isprintable()
-            and " " not in text
-        ):
+        elif parts.path not in ("", "/"):
             return text
-    except ValueError:  # a port that is none, and others
-        pass
     raise UsageError(
         f"{fault}, such as http://127.0.0.1:8086/api/v2/write?org=ORG&bucket=BUCKET (InfluxDB 2)"
         " or http://127.0.0.1:8086/write?db=DATABASE"
@@ -369,24 +369,13 @@ def otlp_url(text: str, *, is_whole: bool = False) -> str:
     """
     if not text:
         return text
-    try:
-        parts = urlsplit(text)
-        if parts.username is not None or parts.query:
-            raise UsageError(
-                "secrets in a URL are seen in process lists: give headers in"
-                " OTEL_EXPORTER_OTLP_HEADERS or --otlp-headers"
-            )
-        if (
-            parts.scheme in ("http", "https")
-            and parts.hostname
-            and parts.port != 0
-            and text.isascii()
-            and text.isprintable()
-            and " " not in text
-        ):
-            if is_whole or parts.path.endswith(_METRICS_PATH):
-                return text
-            return f"{text.rstrip('/')}{_METRICS_PATH}"
-    except ValueError:  # a port that is none, and others
-        pass
+    parts = _http_parts(text)
+    if parts and (parts.username is not None or parts.query):
+        raise UsageError(
+            "secrets in a URL are seen in process lists: give headers in"
+            " OTEL_EXPORTER_OTLP_HEADERS or --otlp-headers"
+        )
+    if parts:
+        is_whole = is_whole or parts.path.endswith(_METRICS_PATH)
+        return text if is_whole else f"{text.rstrip('/')}{_METRICS_PATH}"
     raise UsageError("give the URL of a collector for OTLP/HTTP, such as http://127.0.0.1:4318")
