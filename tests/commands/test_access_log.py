@@ -203,23 +203,25 @@ GOLDEN = """\
 {
   "name": "x",
   "sizes": [
-    {"name": "tiny", "size": {"histogram": [
-        [96, 112, 4],
-        [1792, 2048, 1]
-    ]},
-     "operations": {"read": 3, "update": 1, "head": 1}},
-    {"name": "small", "size": {"histogram": [
-        [65536, 81920, 1]
-    ]},
-     "operations": {"create": 1}}
-  ],
-  "initial_files": {"tiny": 83, "small": 17},
-  "rate": 6.0,
-  "arrivals": "poisson",
-  "run_seconds": 60,
-  "user_count": 16
-}
+    {
+      "name": "tiny",
+      "size": {
+        "histogram": [
+          [96, 112, 4],
+          [1792, 2048, 1]
+        ]
+      },
+      "operations": {
+        "read": 3,
+        "update": 1,
+        "head": 1
+      }
+    },
 """
+REST = {
+    "initial_files": {"tiny": 83, "small": 17}, "rate": 6.0, "arrivals": "poisson",
+    "run_seconds": 60, "user_count": 16,
+}  # fmt: skip
 
 
 def test_the_scenario_of_a_small_log(tmp_path: Path) -> None:
@@ -232,4 +234,11 @@ def test_the_scenario_of_a_small_log(tmp_path: Path) -> None:
         swift("HEAD", "/v1/a/c/x"),
         swift("PUT", "/v1/a/c/z", 201, received=80_000),
     )
-    assert found.text == GOLDEN
+    assert found.text.startswith(GOLDEN)
+    small = {
+        "name": "small",
+        "size": {"histogram": [[65536, 81920, 1]]},
+        "operations": {"create": 1},
+    }
+    scenario = json.loads(found.text)
+    assert (scenario.pop("sizes")[1], scenario.pop("name"), scenario) == (small, "x", REST)

@@ -120,9 +120,22 @@ def of_cosbench(data: bytes, place: str) -> Made:
             f"left out: {preview(each)}: say the store and the credentials with ssbench's options"
         )
     found = convert.scenario(workload.name or "COSBench", main, prepared)
+    return Made(scenario_text(found, place), list(dict.fromkeys(notes)))
+
+
+_NUMBERS = re.compile(r"\[\s+([\d.,\s]+?)\s+\]")
+
+
+def scenario_text(found: Mapping[str, object], place: str = "scenario") -> str:
+    """A scenario as JSON, with a list of numbers in a line.
+
+    :param place: what it was made of, for errors.
+    :raises ScenarioError: it is not valid.
+    """
     text = json.dumps(found, indent=2) + "\n"
+    text = _NUMBERS.sub(lambda row: f"[{' '.join(row[1].split())}]", text)
     Scenario.from_json(text, place)
-    return Made(text, list(dict.fromkeys(notes)))
+    return text
 
 
 class _Converter:
@@ -426,9 +439,7 @@ def of_warp(text: str) -> Made:
     if "disable-multipart" not in options and _most(size) > _PART:
         part = _bytes(options["part.size"]) if "part.size" in options else _PART
         found["large_object"] = {"above": _PART, "segment": part, "parallel": 4}
-    made = json.dumps(found, indent=2) + "\n"
-    Scenario.from_json(made, PLACE)
-    return Made(made, notes)
+    return Made(scenario_text(found, PLACE), notes)
 
 
 #: Options that the scenario has.

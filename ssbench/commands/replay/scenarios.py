@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -11,11 +10,11 @@ from typing import Any
 from msgspec import Struct
 
 from ssbench.commands.replay.access_log import RequestLog, Requests
+from ssbench.commands.replay.conversions import scenario_text
 from ssbench.commands.replay.formats import BATCHED
 from ssbench.core.errors import SsbenchError, StorageError, UsageError
 from ssbench.core.model import SECOND_NS
 from ssbench.core.operations import Effect, row_of
-from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import plural, printable
 from ssbench.runner.containers import list_objects, page_size
 from ssbench.storage.retrying_client import RetryingClient
@@ -85,15 +84,16 @@ def scenario_of_log(name: str, log: RequestLog, initial: int | None = None) -> L
     }
     if exponent is not None:
         rest["pick"] = {"zipf": round(exponent, 3)}
-    rows = {
-        label: (
-            sizes,
-            {"operations": {row_of(each).name.lower(): n for each, n in weights[label].items()}},
-        )
+    rows = [
+        {
+            "name": label,
+            "size": sizes.to_json(),
+            "operations": {row_of(each).name.lower(): n for each, n in weights[label].items()},
+        }
         for label, sizes in classes.items()
-    }
+    ]
     uploaded = sum(sizes.mean * files[label] for label, sizes in classes.items())
-    text = scenario_text(name, rows, rest)
+    text = scenario_text({"name": name, "sizes": rows, **rest})
     return LogScenario(text, mean, peak, seconds, exponent, uploaded)
 
 
@@ -237,37 +237,13 @@ def scenario_of(name: str, sizes: SizeHistogram, initial: int | None = None) -> 
     :raises ScenarioError: it is not valid.
     """
     count = min(sizes.count, MOST_INITIAL) if initial is None else initial
-    rest: dict[str, object] = {
-        "initial_files": {"object": count},
-        "operations": {"read": 1},
-        "run_seconds": 60,
-        "user_count": 16,
-    }
-    return scenario_text(name, {"object": (sizes, {})}, rest)
-
-
-def scenario_text(
-    name: str,
-    classes: Mapping[str, tuple[SizeHistogram, Mapping[str, object]]],
-    rest: Mapping[str, object],
-) -> str:
-    """A scenario of size classes, each with its further keys, and of other keys.
-
-    :raises ScenarioError: it is not valid.
-    """
-    rows = []
-    for label, (sizes, keys) in classes.items():
-        bins = ",\n        ".join(map(json.dumps, sizes.to_json()["histogram"]))
-        more = "".join(f",\n     {json.dumps(key)}: {json.dumps(keys[key])}" for key in keys)
-        rows.append(
-            f'    {{"name": {json.dumps(label)}, "size": {{"histogram": [\n        {bins}\n    ]}}'
-            f"{more}}}"
-        )
-    lines = ",\n".join(f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in rest.items())
-    text = (
-        f'{{\n  "name": {json.dumps(name)},\n  "sizes": [\n'
-        + ",\n".join(rows)
-        + f"\n  ],\n{lines}\n}}\n"
+    return scenario_text(
+        {
+            "name": name,
+            "sizes": [{"name": "object", "size": sizes.to_json()}],
+            "initial_files": {"object": count},
+            "operations": {"read": 1},
+            "run_seconds": 60,
+            "user_count": 16,
+        }
     )
-    Scenario.from_json(text)
-    return text
