@@ -27,7 +27,6 @@ from ssbench.core.naming import (
 )
 from ssbench.core.text import bytes_text, plural, printable
 from ssbench.runner.containers import (
-    PAGE,
     PAUSES_S,
     CleanupResult,
     Deletions,
@@ -420,8 +419,7 @@ def plan(
     :raises SsbenchError: the account can't be listed.
     """
     storage = client.storage
-    limits = client.call(storage.limits)
-    policies = limits.policies or ()
+    policies = client.limits.policies or ()
     reasons: dict[str, LeftAlone | None] = {}
 
     def classify(name: str) -> None:
@@ -437,7 +435,7 @@ def plan(
             reasons[name] = reason
 
     planned, read = CleanupPlan(), 0
-    for page in list_containers(client, base, page_size(limits)):
+    for page in list_containers(client, base):
         read += len(page)
         show(f"Listing the containers: {read:,} so far")
         reasons.clear()
@@ -472,7 +470,6 @@ def count(
     The account's own counts lag behind, by minutes on a busy cluster. Counts are incomplete once
     the client is stopping.
     """
-    limit = page_size(client.call(client.storage.limits)) if entries else PAGE
     counts = {entry.name: ContainerCount(entry, 0, 0, complete=False) for entry in entries}
     left = COUNTED_IN_ALL
 
@@ -481,11 +478,11 @@ def count(
         objects = size = 0
         complete = False
         try:
-            for page in list_objects(client, entry.name, limit):
+            for page in list_objects(client, entry.name):
                 objects += len(page)
                 size += sum(found.size for found in page)
                 left -= len(page)
-                if objects >= COUNTED or (left <= 0 and len(page) >= limit):
+                if objects >= COUNTED or (left <= 0 and len(page) >= page_size(client)):
                     break
             else:
                 complete = not client.stopping()
@@ -564,7 +561,7 @@ class _Deletion:
         failed = 0
         self._deletions.raise_if_stopping()
         try:
-            for page in list_objects(self._client, container, self._deletions.page):
+            for page in list_objects(self._client, container):
                 self._found += len(page) if first else 0
                 names = [entry.name for entry in page]
                 self._check_mark(container)

@@ -23,7 +23,6 @@ from ssbench.storage.base import (
     ContainerEntry,
     ObjectEntry,
     OpenUpload,
-    StoreLimits,
     UploadAdmin,
     VersionAdmin,
     check_listed,
@@ -48,35 +47,31 @@ class Named(Protocol):
 Entry = TypeVar("Entry", bound=Named)
 
 
-def page_size(limits: StoreLimits) -> int:
-    """Entries per listing page to request from this store."""
-    return min(limits.listing_limit or PAGE, PAGE)
+def page_size(client: RetryingClient) -> int:
+    """Entries per listing page to request from the store."""
+    return min(client.limits.listing_limit or PAGE, PAGE)
 
 
-def list_containers(
-    client: RetryingClient, base: str, limit: int
-) -> Iterator[list[ContainerEntry]]:
+def list_containers(client: RetryingClient, base: str) -> Iterator[list[ContainerEntry]]:
     """Pages of the account's containers from ``base_`` on. Ends once the client is stopping.
 
-    :param limit: entries of a page.
     :raises SsbenchError: as ``pages``; or the account can't be listed.
     """
 
     def page_after(marker: str) -> list[ContainerEntry]:
         if client.stopping():
             return []
-        return client.call(client.storage.list_containers, f"{base}_", marker, limit)
+        return client.call(client.storage.list_containers, f"{base}_", marker, page_size(client))
 
     return pages(page_after, "", client.listed_max, "the containers", client.shown)
 
 
 def list_objects(
-    client: RetryingClient, container: str, limit: int, prefix: str = "", marker: str = ""
+    client: RetryingClient, container: str, prefix: str = "", marker: str = ""
 ) -> Iterator[list[ObjectEntry]]:
     """Pages of a container's objects whose names begin with the prefix, and are longer. Ends once
     the client is stopping.
 
-    :param limit: entries of a page.
     :param marker: only names after it.
     :raises SsbenchError: as ``pages``; or the container can't be listed.
     """
@@ -84,7 +79,7 @@ def list_objects(
     def page_after(marker: str) -> list[ObjectEntry]:
         if client.stopping():
             return []
-        return client.call(client.storage.list_objects, container, marker, limit)
+        return client.call(client.storage.list_objects, container, marker, page_size(client))
 
     # No object is named by the prefix alone, and all names with it follow in the listing.
     start, most = marker or prefix, client.listed_max
@@ -229,8 +224,6 @@ class Deletions:
         dry_run: bool = False,
     ) -> None:
         self.result = CleanupResult()
-        self.page = PAGE  #: entries per listing page
-        self.bulk = 1  #: names per Work
         self._client = client
         self._storage = client.storage
         self._on_done = on_done
@@ -238,16 +231,6 @@ class Deletions:
         self._dry_run = dry_run
         self._requests = Pool(client.concurrency)
         self._consecutive_failures = 0
-
-    def fetch_limits(self) -> None:
-        """Fetch the maximum sizes of listings and bulk deletes."""
-        try:
-            limits = self._client.call(self._storage.limits)
-        except SsbenchError:
-            return  # the deletes will report the error, and may work without the limits
-        self.page = page_size(limits)
-        if limits.bulk_delete_max:
-            self.bulk = min(limits.bulk_delete_max, BULK_NAMES)
 
     def run(
         self,
@@ -276,7 +259,6 @@ class Deletions:
         greenlets = Pool(most)
         started_s = perf_counter()
         try:
-            self.fetch_limits()
             for _ in greenlets.imap_unordered(clean_safely, containers, maxsize=most):
                 pass
             self.delete_all(takewhile(lambda _: not self._ending, rest()))
@@ -286,6 +268,11 @@ class Deletions:
             greenlets.kill()
             self._requests.kill()
             self.result.seconds = perf_counter() - started_s
+
+    @property
+    def bulk(self) -> int:
+        """Names per Work."""
+        return min(self._client.limits.bulk_delete_max or 1, BULK_NAMES)
 
     def delete_all(self, work: Iterable[Work]) -> int:
         """Delete the objects, one request per Work; returns the number of failures."""

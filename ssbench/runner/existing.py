@@ -21,7 +21,7 @@ from ssbench.core.text import plural, printable
 from ssbench.core.workload.bench import bench_jobs
 from ssbench.core.workload.population import Population
 from ssbench.runner.config import RunPlan
-from ssbench.runner.containers import list_objects, page_size
+from ssbench.runner.containers import list_objects
 from ssbench.storage.retrying_client import RetryingClient
 
 MOST_OBJECTS = 100_000
@@ -109,8 +109,7 @@ def list_existing(
     dotted = too_small = 0
     listed, step = 0, 1  # every ``step``th object is used
     try:
-        limit = page_size(client.call(client.storage.limits))
-        for page in list_objects(client, container, limit, prefix):
+        for page in list_objects(client, container, prefix):
             for entry in page:
                 if has_dot_segment(entry.name):
                     dotted += 1

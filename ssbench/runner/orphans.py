@@ -49,7 +49,6 @@ from ssbench.runner.containers import (
     list_containers,
     list_objects,
     open_uploads,
-    page_size,
 )
 from ssbench.storage.base import OpenUpload, UploadAdmin
 from ssbench.storage.retrying_client import RetryingClient
@@ -353,7 +352,6 @@ def find_orphaned(
     :param use_existing: also search containers without our mark.
     :raises SsbenchError: a container can't be listed.
     """
-    limit = page_size(client.call(client.storage.limits))
     found = SearchResult()
 
     def search(container: str) -> None:
@@ -364,7 +362,7 @@ def find_orphaned(
                 found.unmarked.add(container)
                 return
             listed = 0
-            for page in _listed(client, orphans, container, limit):
+            for page in _listed(client, orphans, container):
                 listed += len(page)
                 show(f"Listing {printable(container)}: {plural(listed, 'object')} of the run")
             uploads = open_uploads(client, container) if orphans.in_parts else ()
@@ -374,7 +372,7 @@ def find_orphaned(
             if error.status != 404:  # 404: it does not exist, or no longer
                 raise
 
-    for_each(client, search, _containers_there(client, orphans, limit))
+    for_each(client, search, _containers_there(client, orphans))
     show("")
     found.versioned = keeping_versions(client, [*found.containers])
     found.unlisted = sum(1 for _ in _unlisted(orphans, found))
@@ -397,14 +395,13 @@ def abort_orphaned_uploads(client: RetryingClient, orphans: OrphanedObjects) -> 
 def _containers_there(
     client: RetryingClient,
     orphans: OrphanedObjects,
-    limit: int,
 ) -> Iterable[str]:
     """Names of the run's containers that the account lists; all of them if the user may not list
     the account."""
     try:
         return [
             entry.name
-            for page in list_containers(client, orphans.base, limit)
+            for page in list_containers(client, orphans.base)
             for entry in page
             if orphans.is_container(entry.name)
         ]
@@ -418,14 +415,13 @@ def _listed(
     client: RetryingClient,
     orphans: OrphanedObjects,
     container: str,
-    limit: int,
 ) -> Iterator[list[str]]:
     """Pages of the run's names in a container."""
     classes: dict[str, list[int]] = {}  # by the prefix of their objects' names
     for size_class in range(orphans.classes):
         classes.setdefault(orphans.naming.created_prefix(size_class), []).append(size_class)
     for prefix, those in classes.items():
-        for page in list_objects(client, container, limit, prefix):
+        for page in list_objects(client, container, prefix):
             names = [entry.name for entry in page]
             yield [n for n in names if any(orphans.listed(each, container, n) for each in those)]
 
@@ -462,7 +458,7 @@ def delete_orphaned(
     result = deletions.result
 
     def clean(container: str) -> None:
-        for names in _listed(client, orphans, container, deletions.page):
+        for names in _listed(client, orphans, container):
             deletions.delete_all((container, [name]) for name in names)
             deletions.raise_if_stopping()
         if orphans.in_parts:

@@ -7,19 +7,19 @@ module does.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from typing import ParamSpec, TypeVar
 
 import gevent
 from gevent.lock import BoundedSemaphore
 
-from ssbench.core.errors import StorageError, outcome_of
+from ssbench.core.errors import SsbenchError, StorageError, outcome_of
 from ssbench.core.hiding import Secrets
 from ssbench.core.model import ErrorKind
 from ssbench.core.retry import FIRST_PAUSE_S, LONGEST_PAUSE_S, RETRIED_KINDS, RETRIED_STATUSES
 from ssbench.core.settings import LISTED_MAX, Credentials
 from ssbench.core.text import printable
-from ssbench.storage.base import StoreAdmin
+from ssbench.storage.base import StoreAdmin, StoreLimits
 
 RENEWALS = 3  #: of the credentials, per request
 
@@ -65,6 +65,14 @@ class RetryingClient:
         self.concurrency = concurrency
         self._slots = BoundedSemaphore(concurrency)
         self._renewing = BoundedSemaphore(1)
+
+    @cached_property
+    def limits(self) -> StoreLimits:
+        """The store's; none that is known if it can't be asked: what follows may work, or fails."""
+        try:
+            return self.call(self.storage.limits)
+        except SsbenchError:
+            return StoreLimits()
 
     def call(self, request: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call ``request``, a bound method of the storage; returns its result.

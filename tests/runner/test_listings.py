@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ssbench.core.errors import SsbenchError, StorageError
 from ssbench.runner.containers import list_containers, list_objects, open_uploads, pages
-from ssbench.storage.base import ObjectEntry, OpenUpload
+from ssbench.storage.base import ObjectEntry, OpenUpload, StoreLimits
 from ssbench.storage.retrying_client import RetryingClient
 from tests.runner.clients import client
 
@@ -40,6 +40,9 @@ def endless(marker: str) -> list[ObjectEntry]:
 class EndlessStore:
     """A store whose listings have no end."""
 
+    def limits(self) -> StoreLimits:
+        return StoreLimits()
+
     def list_containers(self, prefix: str, marker: str, limit: int) -> list[ObjectEntry]:
         return endless(marker)
 
@@ -59,8 +62,8 @@ class EndlessStore:
 @pytest.mark.parametrize(
     ("listing", "whose"),
     [
-        (lambda it: list_containers(it, "ssbench", 100), "the containers"),
-        (lambda it: list_objects(it, "c", 100), "c"),
+        (lambda it: list_containers(it, "ssbench"), "the containers"),
+        (lambda it: list_objects(it, "c"), "c"),
         (lambda it: ([each] for each in open_uploads(it, "c")), "open uploads of c"),
     ],
 )

@@ -16,7 +16,7 @@ from ssbench.core.errors import SsbenchError, StorageError, UsageError
 from ssbench.core.model import SECOND_NS
 from ssbench.core.operations import Effect, row_of
 from ssbench.core.text import plural, printable
-from ssbench.runner.containers import list_objects, page_size
+from ssbench.runner.containers import list_objects
 from ssbench.storage.retrying_client import RetryingClient
 
 #: Names of the size classes, and below how many bytes their objects are.
@@ -215,10 +215,9 @@ def sample_containers(
     :raises SsbenchError: a container can't be listed, or there are no objects.
     """
     sizes = SizeHistogram()
-    limit = page_size(client.call(client.storage.limits))
     for container in containers:
         try:
-            for page in list_objects(client, container, limit):
+            for page in list_objects(client, container):
                 for entry in page:
                     sizes.add(entry.size)
                 show(f"Listing {printable(container)}: {plural(sizes.count, 'object')} so far")

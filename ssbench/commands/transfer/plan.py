@@ -29,7 +29,7 @@ from ssbench.core.workload.workload import NumberedWorkload
 from ssbench.host.files import open_file
 from ssbench.runner import check_thresholds, execute, open_session
 from ssbench.runner.config import RunPlan
-from ssbench.runner.containers import list_objects, page_size
+from ssbench.runner.containers import list_objects
 from ssbench.runner.existing import MOST_PACKED, list_existing
 from ssbench.runner.session import Session, counted_phase
 from ssbench.runner.single_run import RunResult, step_path
@@ -290,15 +290,15 @@ class FolderUpload(Transfer):
                 return None
             raise
         if not (found.marked or found.object_count == 0 or config.overwrite):
-            self._check_names(client, page_size(limits))
+            self._check_names(client)
         return found
 
-    def _check_names(self, client: RetryingClient, limit: int) -> None:
+    def _check_names(self, client: RetryingClient) -> None:
         """:raises UsageError: the container of others has objects with names of files."""
         wanted, last = {*self.names}, max(self.names)
         container = self.config.container
         met: list[str] = []
-        listing = list_objects(client, container, limit, marker=min(self.names)[:-1])
+        listing = list_objects(client, container, marker=min(self.names)[:-1])
         for number, page in enumerate(listing):
             met += [entry.name for entry in page if entry.name in wanted]
             if page[-1].name > last:
