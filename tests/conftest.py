@@ -6,14 +6,20 @@ import resource
 import shutil
 import signal
 import subprocess
-from collections.abc import Generator, Iterator
+import sys
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import suppress
+from importlib import import_module
 from multiprocessing import forkserver
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from tests import environment
 
+ROOT = Path(__file__).resolve().parent.parent
 HOME = environment.adopt()  # before anything that reads it is imported
 
 from hypothesis import settings  # noqa: E402
@@ -42,12 +48,29 @@ def pytest_unconfigure() -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None]:
+def pytest_collection(session: pytest.Session) -> Generator[None]:
     """Leave what collection made, thousands of tests, out of all collections of garbage."""
     gc.disable()
+    load_share(getattr(session.config, "workerinput", {}))
     yield
     gc.freeze()
     gc.enable()
+
+
+def load_share(worker: Mapping[str, Any]) -> None:
+    """In a new checkout, load some of the tests before all are collected.
+
+    Each process loads all of them, and pytest compiles those that it finds no bytecode of: twice as
+    much work as all else. So each of several processes compiles a part, and takes what others did.
+    """
+    if not worker or sys.dont_write_bytecode:
+        return
+    number = int(worker["workerid"].removeprefix("gw"))
+    form = f"__pycache__/{{}}.{sys.implementation.cache_tag}-pytest-*.pyc"
+    for path in sorted(ROOT.glob("tests/**/test_*.py"))[number :: worker["workercount"]]:
+        if not any(path.parent.glob(form.format(path.stem))):
+            with suppress(Exception):  # collection reports it
+                import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -6,6 +6,7 @@ import argparse
 import re
 import subprocess
 import sys
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -16,7 +17,6 @@ from ssbench.cli.commands import master_parser
 from ssbench.cli.worker_options import worker_parser
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = dict(shellfiles.files())
 PARSERS = [
     parser
     for program in (master_parser(), worker_parser())
@@ -24,13 +24,23 @@ PARSERS = [
 ]
 
 
+@cache
+def pages() -> dict[str, str]:
+    """Made by the first test that reads one."""
+    return dict(shellfiles.files())
+
+
 def flags(parser: argparse.ArgumentParser) -> set[str]:
     shown = [each for each in parser._actions if each.help is not argparse.SUPPRESS]
     return {flag for each in shown for flag in each.option_strings}
 
 
+def page_of(parser: argparse.ArgumentParser) -> str:
+    return f"man/man1/{parser.prog.replace(' ', '-')}.1"
+
+
 def man_page(parser: argparse.ArgumentParser) -> str:
-    return PAGES[f"man/man1/{parser.prog.replace(' ', '-')}.1"]
+    return pages()[page_of(parser)]
 
 
 def test_they_are_made_with_what_a_build_installs(tmp_path: Path) -> None:
@@ -56,7 +66,7 @@ def test_each_command_has_a_man_page_with_each_option(parser: argparse.ArgumentP
 @pytest.mark.parametrize("program", ["ssbench-master", "ssbench-worker"])
 def test_completions_have_each_option(shell: str, program: str) -> None:
     folder, name = shellfiles.COMPLETIONS[shell]
-    text = PAGES[f"{folder}/{name.format(program)}"]
+    text = pages()[f"{folder}/{name.format(program)}"]
     for parser in PARSERS:
         if parser.prog.startswith(program):
             for flag in flags(parser):
@@ -65,7 +75,7 @@ def test_completions_have_each_option(shell: str, program: str) -> None:
 
 def test_bash_completes_commands_options_and_files(tmp_path: Path) -> None:
     script = tmp_path / "completion"
-    script.write_text(PAGES["bash-completion/completions/ssbench-master"])
+    script.write_text(pages()["bash-completion/completions/ssbench-master"])
     (tmp_path / "a.stat.gz").touch()
 
     def complete(*words: str) -> set[str]:
@@ -87,10 +97,10 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 
 
 @pytest.mark.program("man")
-@pytest.mark.parametrize("name", [name for name in PAGES if name.startswith("man/")])
+@pytest.mark.parametrize("name", [*map(page_of, PARSERS)])
 def test_man_renders_without_warnings(name: str, tmp_path: Path) -> None:
     page = tmp_path / Path(name).name
-    page.write_text(PAGES[name])
+    page.write_text(pages()[name])
     command = ["man", "--warnings", "-E", "UTF-8", "-l", str(page)]
     ended = subprocess.run(command, capture_output=True, text=True, check=True, env={
         "MANWIDTH": "100", "LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"})  # fmt: skip

@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import kubernetes_validate
 import pytest
 import yaml
 
@@ -94,6 +93,8 @@ def test_the_unit_starts_workers_with_the_options_of_its_file() -> None:
     ids=[f"{each['kind']}-{each['metadata']['name']}" for each in KUBERNETES],
 )
 def test_kubernetes_accepts_the_manifest(manifest: Any) -> None:
+    import kubernetes_validate  # loads slowly
+
     kubernetes_validate.validate(manifest, kubernetes_validate.latest_version(), strict=True)
 
 

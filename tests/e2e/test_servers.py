@@ -18,9 +18,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
-from botocore.config import Config
 
 from ssbench.core.errors import SsbenchError
 from ssbench.embedded import EmbeddedSwift, SwiftOptions
@@ -143,6 +141,9 @@ class TestSwift:
         until("404 once it expired", lambda: client("GET", "/expires/o")[0] == 404)
 
     def test_s3(self, embedded_swift: EmbeddedSwift) -> None:
+        import boto3  # loads slowly
+        from botocore.config import Config
+
         s3 = boto3.client(
             "s3",
             endpoint_url=embedded_swift.base_url,

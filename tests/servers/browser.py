@@ -6,11 +6,12 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-
-from selenium.webdriver import Chrome, ChromeOptions, ChromeService
+from typing import TYPE_CHECKING, Any
 
 from tests.servers.programs import path_of
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
 
 
 class Browser:
@@ -54,6 +55,8 @@ class Browser:
 @contextmanager
 def browser(folder: Path) -> Iterator[Browser]:
     """A browser whose profile is in that folder."""
+    from selenium.webdriver import Chrome, ChromeOptions, ChromeService  # loads slowly
+
     options = ChromeOptions()
     options.binary_location = path_of("chromium")
     for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",

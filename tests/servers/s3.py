@@ -11,9 +11,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import boto3
-from botocore.config import Config
-
 from ssbench.embedded import EmbeddedSwift
 from ssbench.embedded.plan import Sections
 from tests.ports import held_port
@@ -52,6 +49,9 @@ class S3Server:
 
     def client(self) -> Any:
         """The test's own way into the store: botocore, nothing of ours."""
+        import boto3  # loads slowly
+        from botocore.config import Config
+
         return boto3.client(
             "s3",
             endpoint_url=self.url,

@@ -8,8 +8,6 @@ import urllib.request
 from contextlib import closing
 from pathlib import Path
 
-from botocore.exceptions import BotoCoreError, ClientError
-
 from tests.ports import held_port
 from tests.servers.programs import path_of
 from tests.servers.s3 import FolderS3
@@ -47,6 +45,8 @@ class SeaweedS3(FolderS3):
 
     def _wait_until_ready(self, port: int) -> None:
         """Until its volumes take an object."""
+        from botocore.exceptions import BotoCoreError, ClientError  # loads slowly
+
         super()._wait_until_ready(port)
         deadline = time.monotonic() + PATIENCE_S
         with closing(self.client()) as client:

@@ -9,8 +9,6 @@ from statistics import NormalDist, fmean
 
 import numpy as np
 import pytest
-import scipy.stats
-from arch.bootstrap import CircularBlockBootstrap, optimal_block_length
 
 from benchmarks.truth.intervals import MEASURES, ROWS, Row, called_different
 from ssbench.core.stats.histogram import Buckets
@@ -27,6 +25,9 @@ from ssbench.core.stats.intervals import (
 )
 from tests.core.stats.synthetic import MEDIAN_NS, SIGMA, seconds_of
 
+# Each process of pytest loads all modules of tests: libraries that few tests compare with, and that
+# take a second of CPU, are loaded by these.
+
 
 def noise(seed: int, seconds: int, lasting: float) -> list[float]:
     """Standard deviation 1 around 20; neighbours are correlated by ``lasting``."""
@@ -40,6 +41,8 @@ def noise(seed: int, seconds: int, lasting: float) -> list[float]:
 @pytest.mark.parametrize("seconds", [10, 11, 60, 300, 2000])
 @pytest.mark.parametrize("lasting", [0.0, 0.3, 0.8, 0.95])
 def test_block_length_is_that_of_arch(seconds: int, lasting: float) -> None:
+    from arch.bootstrap import optimal_block_length
+
     for seed in range(5):
         values = np.array(noise(seed, seconds, lasting))
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -64,6 +67,8 @@ def test_fewer_resamples_are_made_of_many_blocks(most: int, draws: int) -> None:
 @pytest.mark.parametrize("lasting", [0.0, 0.8])
 def test_draws_are_those_of_arch(lasting: float) -> None:
     """Intervals of mean and percentile agree within the error of 2,000 draws."""
+    from arch.bootstrap import CircularBlockBootstrap
+
     rng = random.Random(3)
     run = seconds_of(rng, 120, rate=100, lasting=lasting)
     counts = np.array([second.count for second in run], float)
@@ -108,7 +113,9 @@ def test_draws_of_a_long_run_take_little_memory_and_are_the_same() -> None:
 @pytest.mark.parametrize("freedom", [1, 2, 3, 4.5, 10, 100, 1e6])
 @pytest.mark.parametrize("level", [0.95, 0.975, 0.995])
 def test_students_quantile_is_that_of_scipy(level: float, freedom: float) -> None:
-    assert student(level, freedom) == pytest.approx(scipy.stats.t.ppf(level, freedom), rel=1e-3)
+    from scipy.stats import t
+
+    assert student(level, freedom) == pytest.approx(t.ppf(level, freedom), rel=1e-3)
 
 
 @pytest.mark.parametrize(("seconds", "lasting"), [(30, 0.0), (60, 0.5), (120, 0.7)])

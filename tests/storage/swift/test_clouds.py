@@ -11,7 +11,6 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from openstack.config import loader
 
 from ssbench.core.errors import AuthError, UsageError
 from ssbench.storage.options import StoreOptions
@@ -137,6 +136,8 @@ APPLICATION = (
 )
 def test_a_cloud_means_what_openstacksdk_makes_of_it(tmp_path: Path, cloud: str) -> None:
     """The same login is sent, and the same storage URL chosen."""
+    from openstack.config import loader  # loads slowly
+
     path = tmp_path / "clouds.yaml"
     with AnyUser() as keystone:
         path.write_text(f"clouds: {{mine: {{{cloud}}}}}".replace("U", f"{keystone.url}/v3", 1))
