@@ -27,7 +27,6 @@ import logging
 import random
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from enum import Enum, auto
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -89,69 +88,6 @@ _ASK_NS, _RENEWAL_NS = SECOND_NS, 60 * SECOND_NS
 _HELLO_PAUSE_S, _ALONE_PAUSE_S, _DRAIN_PAUSE_S, TICK_S = 0.005, 0.05, 0.02, 0.25
 #: Freed when memory runs out: an orderly exit needs some. More than malloc keeps for itself.
 _RESERVE_BYTES = 1 << 20
-
-
-class MembershipStatus(Enum):
-    """What a control state means for the worker that received it."""
-
-    UNMENTIONED = auto()  #: the master does not know the worker yet
-    ACCEPTED = auto()  #: the master lists the worker
-    REFUSED = auto()  #: the master refuses the worker
-    QUIT = auto()  #: the worker must exit
-    DROPPED = auto()  #: the master that listed the worker no longer does
-    REPLACED = auto()  #: another master has taken over
-
-
-class Membership:
-    """The worker's incarnation, and whether a master lists it.
-
-    :param incarnation: the first one.
-    """
-
-    def __init__(self, incarnation: int) -> None:
-        self.incarnation = incarnation
-        self.previous = 0  #: the incarnation before it; 0 for none
-        self.known = False  #: whether a control state has listed this incarnation
-        self.master = 0  #: the master that sent it; 0 for none
-        self._refused_since_ns: int | None = None
-
-    def __repr__(self) -> str:
-        return (
-            f"<Membership {'known' if self.known else 'unknown'} to {self.master or 'no master'}>"
-        )
-
-    def status_in(self, control_state: ControlState) -> MembershipStatus:
-        """What a control state means for this worker; changes nothing."""
-        listed = self.incarnation in control_state.workers
-        refused = self.incarnation in control_state.refused
-        if control_state.quit and (listed or refused):
-            # Only once the master knows us: the channel to the master may connect later than the
-            # one from it, and our bye would be lost.
-            return MembershipStatus.QUIT
-        if refused:
-            return MembershipStatus.REFUSED
-        if listed:
-            return MembershipStatus.ACCEPTED
-        if not self.known:
-            return MembershipStatus.UNMENTIONED
-        same_master = control_state.master == self.master
-        return MembershipStatus.DROPPED if same_master else MembershipStatus.REPLACED
-
-    def accept(self, control_state: ControlState) -> None:
-        """The sender lists this worker."""
-        self.known, self.master, self._refused_since_ns = True, control_state.master, None
-
-    def refuse(self, now_ns: int) -> int | None:
-        """A master refuses this worker. Returns for how many ns already, None the first time."""
-        if self._refused_since_ns is None:
-            self._refused_since_ns = now_ns
-            return None
-        return now_ns - self._refused_since_ns
-
-    def renew(self, incarnation: int) -> None:
-        """Take a new incarnation, which no master knows."""
-        self.previous, self.incarnation = self.incarnation, incarnation
-        self.known = False
 
 
 class ClockSync:
@@ -293,7 +229,12 @@ class WorkerMachine:
         self.settings = settings
         self._chance = chance
         self._now_ns = now_ns  # the newest time that was given
-        self._membership = Membership(chance.getrandbits(63))
+        #: 64 random bits, minus one; new each time that the worker loses its lease.
+        self.incarnation = chance.getrandbits(63)
+        self._previous = 0  # the incarnation before it; 0 for none
+        self._known = False  # a control state has listed this incarnation
+        self._master = 0  # the newest that listed one; 0: it is gone
+        self._refused_since_ns: int | None = None
         self._clock_sync = ClockSync()
         self._state: ControlState | None = None  # the newest that listed this worker
         self._joined: tuple[str, int] = ("", Phase.IDLE)  # run and phase
@@ -320,12 +261,8 @@ class WorkerMachine:
         self._reserve: bytearray | None = bytearray(_RESERVE_BYTES)
 
     def __repr__(self) -> str:
-        return f"<WorkerMachine {self.settings.worker_id} {self._membership} {self.phase}>"
-
-    @property
-    def incarnation(self) -> int:
-        """64 random bits, minus one; new each time that the worker loses its lease."""
-        return self._membership.incarnation
+        master = (self._known and self._master) or "no master"
+        return f"<WorkerMachine {self.settings.worker_id} known to {master} {self.phase}>"
 
     @property
     def in_phase(self) -> bool:
@@ -337,7 +274,7 @@ class WorkerMachine:
         """When the next ``tick`` is due, at the latest."""
         if self._exit:
             return _DRAIN_PAUSE_S
-        if not self.settings.concurrency or self._membership.known:
+        if not self.settings.concurrency or self._known:
             return TICK_S
         # Waking so often costs 4 % of a core: only for a second from the start, or from a master's
         # last control state.
@@ -350,36 +287,41 @@ class WorkerMachine:
         self._clock_sync.update(state, arrived_ns)
         if self.phase:
             self.phase.held.lease_expires_ns = self._clock_sync.lease_expires_ns
-        status = self._membership.status_in(state)
-        if status is MembershipStatus.REFUSED:
-            reason = said(state.refused[self.incarnation])
-            lasted_ns = self._membership.refuse(now_ns)
-            if lasted_ns is None:
-                log.warning("The master refuses this worker: %s", reason)
-            elif lasted_ns > _REFUSED_NS:
-                self._begin_exit(f"refused: {reason}", ExitStatus.FAILED)
+        listed, refused = self.incarnation in state.workers, self.incarnation in state.refused
+        quits = state.quit and (listed or refused)
+        if refused and not quits:
+            self._on_refused(said(state.refused[self.incarnation]), now_ns)
         elif self._exit:
-            if status is MembershipStatus.ACCEPTED:
+            if listed and not quits:
                 if state.stopping or (state.run, state.phase) != self._joined:
                     self._leaving_until_ns = 0  # no more jobs come
                 self._close_if_drained(state)
-        elif status is MembershipStatus.ACCEPTED:
-            self._on_accepted(state, now_ns)
-        elif status is MembershipStatus.QUIT:
+        elif quits:
+            # Only once the master knows us: the channel to the master may connect later than the
+            # one from it, and our bye would be lost.
             self._begin_exit("the master says so")
-        elif status is MembershipStatus.DROPPED:
+        elif listed:
+            self._on_accepted(state, now_ns)
+        elif self._known and state.master == self._master:
             self._drop_all("The master has dropped this worker")
-        elif status is MembershipStatus.REPLACED:
+        elif self._known:
             self._on_master_lost("another one has started")
         elif self._unlisted[0] != state.master:
             self._unlisted = state.master, now_ns
         elif now_ns - self._unlisted[1] > _UNANSWERED_NS:
             self._rejoin()
 
+    def _on_refused(self, reason: str, now_ns: int) -> None:
+        if self._refused_since_ns is None:
+            self._refused_since_ns = now_ns
+            log.warning("The master refuses this worker: %s", reason)
+        elif now_ns - self._refused_since_ns > _REFUSED_NS:
+            self._begin_exit(f"refused: {reason}", ExitStatus.FAILED)
+
     def _on_accepted(self, state: ControlState, now_ns: int) -> None:
-        if state.master != self._membership.master:
+        if state.master != self._master:
             self._serial = 0  # each master counts its own credentials
-        self._membership.accept(state)
+        self._known, self._master, self._refused_since_ns = True, state.master, None
         users = state.workers[self.incarnation][0]
         if max(users, sum(state.groups.get(self.incarnation, ()))) > self.settings.concurrency:
             self._begin_exit(
@@ -674,7 +616,7 @@ class WorkerMachine:
         phase = self.phase
         if phase and phase.ready and now_ns > phase.held.lease_expires_ns:
             self.expire_lease()
-        if self._membership.master and self._silent_ns > self._clock_sync.timeout_ns:
+        if self._master and self._silent_ns > self._clock_sync.timeout_ns:
             timeout_s = self._clock_sync.timeout_ns / SECOND_NS
             self._on_master_lost(f"nothing received from it for {timeout_s:g} s")
         elif (
@@ -699,7 +641,7 @@ class WorkerMachine:
 
     def hello(self, now_ns: int) -> Hello | None:
         """The hello to send now; ``hello_sent`` must follow if the transport took it."""
-        if self._membership.known:
+        if self._known:
             return None
         # What the master did not take belongs to an earlier incarnation: no use to the next one.
         self.outbox.clear()
@@ -707,7 +649,7 @@ class WorkerMachine:
             return None
         own = self.settings
         return Hello(
-            self.incarnation, self._membership.previous, own.worker_id, own.concurrency, own.host,
+            self.incarnation, self._previous, own.worker_id, own.concurrency, own.host,
             own.pid, own.version, cores=own.cores,
         )  # fmt: skip
 
@@ -726,10 +668,10 @@ class WorkerMachine:
         log.warning("%s: dropped %s, joining again", why, plural(self._dropped - before, "job"))
 
     def _on_master_lost(self, how: str) -> None:
-        if self._membership.known:
+        if self._known:
             self._rejoin()
         self.actions.append(CloseJobs())
-        self._membership.master = 0
+        self._master = 0
         cut = bool(self._cut_short or self._dropped)
         dropped = f"dropped {plural(self._dropped, 'job')}, " if self._dropped else ""
         then = "exiting" if self.settings.exit_with_master else "waiting for the next one"
@@ -744,7 +686,8 @@ class WorkerMachine:
         """Leave the phase and continue as a new incarnation."""
         self._cut_short = self._cut_short or self.in_phase
         self._dropped += self._leave()
-        self._membership.renew(self._chance.getrandbits(63))
+        self._previous, self.incarnation = self.incarnation, self._chance.getrandbits(63)
+        self._known = False
         self._unlisted = 0, 0
 
     def _leave(self) -> int:

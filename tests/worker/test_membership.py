@@ -2,68 +2,59 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssbench.core.messages import ControlState
-from ssbench.worker.machine import ClockSync, Membership, MembershipStatus
+from ssbench.worker.machine import ClockSync, WorkerMachine, WorkerSettings
 from tests.fakes.control_states import IDLE
 
-OURS, OTHER = 11, 22
+OTHER = 22
 SECOND = 1_000_000_000
 
 
-def state(workers: tuple[int, ...] = (), master: int = 1, **other: Any) -> ControlState:
-    return IDLE._replace(master=master, workers=dict.fromkeys(workers, (0, None)), **other)
-
-
-def known(master: int = 1) -> Membership:
-    membership = Membership(OURS)
-    membership.accept(state((OURS,), master))
-    return membership
+def meaning(machine: WorkerMachine, **changes: Any) -> str:
+    """What a control state means for a worker, by what it does next."""
+    before = machine.incarnation
+    machine.receive_control_state(IDLE._replace(**changes), 0, 0)
+    machine.tick(0)
+    if machine.status is not None:
+        return "exit"
+    if machine.incarnation != before:
+        return "join anew"
+    return "join" if machine.hello(2 * SECOND) else "stay"
 
 
 @pytest.mark.parametrize(
-    ("control_state", "unknown", "listed"),
+    ("workers", "changes", "unknown", "known"),
     [
-        (state(), MembershipStatus.UNMENTIONED, MembershipStatus.DROPPED),
-        (state((OTHER,)), MembershipStatus.UNMENTIONED, MembershipStatus.DROPPED),
-        (state((OTHER,), master=2), MembershipStatus.UNMENTIONED, MembershipStatus.REPLACED),
-        (state((OTHER, OURS)), MembershipStatus.ACCEPTED, MembershipStatus.ACCEPTED),
-        (state((OURS,), master=2), MembershipStatus.ACCEPTED, MembershipStatus.ACCEPTED),
-        (state(refused={OURS: "taken"}), MembershipStatus.REFUSED, MembershipStatus.REFUSED),
-        (state(refused={OTHER: "taken"}), MembershipStatus.UNMENTIONED, MembershipStatus.DROPPED),
-        (state((OURS,), quit=True), MembershipStatus.QUIT, MembershipStatus.QUIT),
-        (state(refused={OURS: "taken"}, quit=True), MembershipStatus.QUIT, MembershipStatus.QUIT),
-        (state((OTHER,), quit=True), MembershipStatus.UNMENTIONED, MembershipStatus.DROPPED),
+        ("", {}, "join", "join anew"),
+        ("other", {}, "join", "join anew"),
+        ("other", {"master": 2}, "join", "join anew"),
+        ("own other", {}, "stay", "stay"),
+        ("own", {"master": 2}, "stay", "stay"),
+        ("", {"refused": "own"}, "join", "stay"),
+        ("", {"refused": "other"}, "join", "join anew"),
+        ("own", {"quit": True}, "exit", "exit"),
+        ("", {"refused": "own", "quit": True}, "exit", "exit"),
+        ("other", {"quit": True}, "join", "join anew"),
     ],
 )
 def test_what_a_control_state_means_for_an_unknown_and_a_known_worker(
-    control_state: ControlState, unknown: MembershipStatus, listed: MembershipStatus
+    workers: str, changes: dict[str, Any], unknown: str, known: str
 ) -> None:
-    assert Membership(OURS).status_in(control_state) is unknown
-    assert known().status_in(control_state) is listed
-
-
-def test_a_new_incarnation_is_unknown() -> None:
-    membership = known(master=7)
-    assert repr(membership) == "<Membership known to 7>"
-    membership.renew(33)
-    assert (membership.incarnation, membership.previous, membership.known) == (33, OURS, False)
-    assert membership.status_in(state((33,), master=7)) is MembershipStatus.ACCEPTED
-    assert membership.master == 7, "the master that dropped us is still the known one"
-
-
-def test_a_worker_knows_how_long_it_has_been_rejected() -> None:
-    membership = Membership(OURS)
-    assert membership.refuse(100) is None
-    assert membership.refuse(100) == 0
-    assert membership.refuse(350) == 250
-    membership.accept(state((OURS,)))
-    assert membership.refuse(900) is None
+    for is_known, expected in enumerate((unknown, known)):
+        machine = WorkerMachine(WorkerSettings("w"), Random(1), 0)
+        number = {"own": machine.incarnation, "other": OTHER}
+        if is_known:
+            assert meaning(machine, workers={machine.incarnation: (0, None)}) == "stay"
+        state = {**changes, "workers": {number[each]: (0, None) for each in workers.split()}}
+        if "refused" in changes:
+            state["refused"] = {number[changes["refused"]]: "taken"}
+        assert meaning(machine, **state) == expected
 
 
 # The clock and the lease -----------------------------------------------------------------
@@ -76,37 +67,37 @@ def test_the_shortest_transit_gives_the_offset() -> None:
         (200, 1210, 1010),
         (300, 1390, 1010),
     ):
-        clock.update(state(master_ns=master_ns), arrived_ns)
+        clock.update(IDLE._replace(master_ns=master_ns), arrived_ns)
         assert clock.delay_ns == delay_ns
 
 
 def test_old_samples_are_dropped() -> None:
     clock = ClockSync()
-    clock.update(state(), 1000)
+    clock.update(IDLE._replace(), 1000)
     for serial in range(1, 65):
-        clock.update(state(master_ns=serial), serial + 1005)
+        clock.update(IDLE._replace(master_ns=serial), serial + 1005)
     assert clock.delay_ns == 1005
 
 
 def test_samples_of_another_master_are_dropped() -> None:
     clock = ClockSync()
-    clock.update(state(), 1000)
-    clock.update(state(master=2), 9000)
+    clock.update(IDLE._replace(), 1000)
+    clock.update(IDLE._replace(master=2), 9000)
     assert clock.delay_ns == 9000
 
 
 def test_the_lease_ends_half_the_timeout_after_the_newest_state_was_sent() -> None:
     clock = ClockSync()
-    clock.update(state(), 1000)
+    clock.update(IDLE._replace(), 1000)
     assert clock.lease_expires_ns == 5 * SECOND + 1000
     # A delayed control state says nothing about the time since it was sent.
-    clock.update(state(master_ns=SECOND, timeout_s=2.0), 4 * SECOND)
+    clock.update(IDLE._replace(master_ns=SECOND, timeout_s=2.0), 4 * SECOND)
     assert clock.lease_expires_ns == 2 * SECOND + 1000
 
 
 def test_a_message_older_than_half_the_timeout_is_stale() -> None:
     clock = ClockSync()
-    clock.update(state(), 1000)
+    clock.update(IDLE._replace(), 1000)
     assert not clock.is_stale(0, 5 * SECOND + 1000)
     assert clock.is_stale(0, 5 * SECOND + 1001)
 
@@ -127,6 +118,6 @@ def test_the_lease_never_ends_too_late(ahead_ns: int, states: list[tuple[int, in
     clock = ClockSync()
     for sent_ns, transit_ns in sorted(states):
         arrived_ns = sent_ns + transit_ns + ahead_ns
-        clock.update(state(master_ns=sent_ns), arrived_ns)
+        clock.update(IDLE._replace(master_ns=sent_ns), arrived_ns)
         assert clock.lease_expires_ns <= arrived_ns + 5 * SECOND
         assert clock.lease_expires_ns >= sent_ns + ahead_ns + 5 * SECOND
