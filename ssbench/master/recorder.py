@@ -83,7 +83,17 @@ class SafeRecorder:
 
 
 class HostMetricsRecorder:
-    """Turns the reports of a phase into records.
+    """Turns what is known of a phase's hosts and clocks into records.
+
+    A worker converts the phase's start to its own clock once, with the clock offset known to the
+    master at that time, and measures the offsets of its results from there. The estimate improves
+    with every heartbeat. Whenever it changes, a correction goes to the stat file for the batches
+    that follow.
+
+    The error of corrected offsets is at most half of the smallest round trip so far (a millisecond
+    or less in a quiet network), because the two directions may take different times. Old round
+    trips are weighted 1 % worse per heartbeat, so that drifting clocks are measured again.
+    Durations come from one clock and are exact.
 
     :param live: samples the master's own machine, and is running; None: it has no metrics.
     :param record: called with each record.
@@ -99,18 +109,19 @@ class HostMetricsRecorder:
         self._live = live
         self._record = record
         self._warn = warn
-        self._clocks = ClockSkewTracker()
+        self._clocks: dict[int, ClockRecord] = {}  # by worker's index, of the present phase
+        self._alarmed: set[str] = set()  # worker ids
         self._run, self._phase, self._start_ns = "", Phase.IDLE, 0
         self._newest_s: dict[int, float] = {}  # by worker's index, of the present phase
         self._host = platform.node()
 
     def __repr__(self) -> str:
-        return f"<HostMetricsRecorder {self._phase.name} {self._clocks}>"
+        return f"<HostMetricsRecorder {self._phase.name} {len(self._clocks)} workers>"
 
     def enter(self, run: str, phase: Phase, start_ns: int) -> None:
         """A phase begins."""
         self._run, self._phase, self._start_ns = run, phase, start_ns
-        self._clocks.enter()
+        self._clocks.clear()
         self._newest_s.clear()
         self._want(True)
 
@@ -150,81 +161,37 @@ class HostMetricsRecorder:
     def check_clock(self, worker: WorkerState) -> None:
         """A worker's clocks were measured: record a change, before its next results, and warn."""
         if self._phase is not Phase.IDLE:
-            record = self._clocks.record(worker, self._run, self._phase, self._start_ns)
-            if record is not None:
-                self._record(record)
-        warning = self._clocks.alarm(worker)
-        if warning:
-            self._warn(warning)
+            self._record_clock(worker)
+        offset_ns, name = worker.wall_offset_ns, worker.hello.worker_id
+        if offset_ns is None or name in self._alarmed:
+            return
+        if abs(offset_ns) - worker.uncertainty_ns > ALARM_NS:
+            self._alarmed.add(name)
+            self._warn(
+                f"The clock of worker {worker.name} is {_seconds(offset_ns)}"
+                f" {'ahead of' if offset_ns > 0 else 'behind'} the master's: the report uses"
+                " the master's time; logs of that host differ from it (is NTP running there?)"
+            )
+
+    def _record_clock(self, worker: WorkerState) -> None:
+        if worker.ready[:2] != (self._run, self._phase):
+            return  # its origin is that of another phase
+        if worker.origin_ns is None or worker.offset_ns is None:
+            return
+        shift_ns = in_clock_range(worker.origin_ns - (self._start_ns + worker.offset_ns))
+        known = self._clocks.get(worker.index)
+        if shift_ns is None or (known and abs(shift_ns - known.shift_ns) < _SAME_NS):
+            return
+        record = self._clocks[worker.index] = ClockRecord(
+            worker.index, self._phase, shift_ns, worker.uncertainty_ns, worker.wall_offset_ns
+        )
+        self._record(record)
 
     def _record_sample(self, index: int, host: str, sample: Sample) -> None:
         at_s = (sample.at_ns - self._start_ns) / SECOND_NS
         # An earlier one is a late report of the phase before.
         if self._phase is not Phase.IDLE and at_s >= 0:
             self._record(HostRecord(index, at_s, sample.figures, self._phase, host, sample.boot_id))
-
-
-class ClockSkewTracker:
-    """Decides when to write a ClockRecord, or to warn, about a worker's clocks.
-
-    A worker converts the phase's start to its own clock once, with the clock offset known to the
-    master at that time, and measures the offsets of its results from there. The estimate improves
-    with every heartbeat. Whenever it changes, a correction goes to the stat file for the batches
-    that follow.
-
-    The error of corrected offsets is at most half of the smallest round trip so far (a millisecond
-    or less in a quiet network), because the two directions may take different times. Old round
-    trips are weighted 1 % worse per heartbeat, so that drifting clocks are measured again.
-    Durations come from one clock and are exact.
-    """
-
-    def __init__(self) -> None:
-        self._written: dict[int, ClockRecord] = {}  # by worker's index, in the current phase
-        self._alarmed: set[str] = set()  # worker ids
-
-    def __repr__(self) -> str:
-        return f"<ClockSkewTracker {len(self._written)} workers>"
-
-    def enter(self) -> None:
-        """Another phase begins."""
-        self._written.clear()
-
-    def record(
-        self, worker: WorkerState, run: str, phase: Phase, start_ns: int
-    ) -> ClockRecord | None:
-        """The record to write before a worker's next batch; None if nothing changed.
-
-        :param start_ns: the phase's start on the master's clock.
-        """
-        if worker.ready[:2] != (run, phase):
-            return None  # its origin is that of another phase
-        if worker.origin_ns is None or worker.offset_ns is None:
-            return None
-        shift_ns = in_clock_range(worker.origin_ns - (start_ns + worker.offset_ns))
-        if shift_ns is None:
-            return None
-        known = self._written.get(worker.index)
-        if known is not None and abs(shift_ns - known.shift_ns) < _SAME_NS:
-            return None
-        record = ClockRecord(
-            worker.index, phase, shift_ns, worker.uncertainty_ns, worker.wall_offset_ns
-        )
-        self._written[worker.index] = record
-        return record
-
-    def alarm(self, worker: WorkerState) -> str:
-        """A warning about a worker's wall clock, once per worker; otherwise ""."""
-        offset_ns = worker.wall_offset_ns
-        if offset_ns is None or worker.hello.worker_id in self._alarmed:
-            return ""
-        if abs(offset_ns) - worker.uncertainty_ns <= ALARM_NS:
-            return ""
-        self._alarmed.add(worker.hello.worker_id)
-        return (
-            f"The clock of worker {worker.name} is {_seconds(offset_ns)}"
-            f" {'ahead of' if offset_ns > 0 else 'behind'} the master's: the report uses"
-            " the master's time; logs of that host differ from it (is NTP running there?)"
-        )
 
 
 def _seconds(span_ns: int) -> str:

@@ -12,7 +12,8 @@ from ssbench.core.dispatch.workers import Workers, WorkerState
 from ssbench.core.errors import MessageError
 from ssbench.core.messages import ControlState, Heartbeat, Hello, Ready, decode, encode
 from ssbench.core.model import SECOND_NS, Phase
-from ssbench.master.recorder import ClockSkewTracker
+from ssbench.core.records import ClockRecord, Record
+from ssbench.master.recorder import HostMetricsRecorder
 from ssbench.statfile.format import encode_record
 
 MS = SECOND_NS // 1000
@@ -24,7 +25,10 @@ class Scene:
 
     def __init__(self, apart_ns: int = 0, wall_apart_ns: int = 0) -> None:
         self.apart_ns, self.wall_apart_ns = apart_ns, wall_apart_ns
-        self.workers, self.tracker = Workers(), ClockSkewTracker()
+        self.workers = Workers()
+        self.records: list[Record] = []
+        self.warnings: list[str] = []
+        self.clocks = HostMetricsRecorder(None, self.records.append, self.warnings.append)
         self.workers.receive(Hello(1, 0, "w", 4, "host", 4711, "1.0"), 0)
         self.worker: WorkerState = self.workers.present[1]
 
@@ -47,6 +51,7 @@ class Scene:
 
     def begin(self, start_ns: int) -> None:
         """The worker takes the phase's start by what the master knows now."""
+        self.clocks.enter(RUN, Phase.RUN, start_ns)
         assert self.worker.offset_ns is not None
         self.worker.origin_ns = start_ns + self.worker.offset_ns
         self.worker.ready = (RUN, Phase.RUN, False)
@@ -64,8 +69,9 @@ def test_corrected_offsets_err_by_half_the_smallest_round_trip(
     here.begin(SECOND_NS)
     for number, trip in enumerate(trips[1:], 2):
         here.heartbeat(number * SECOND_NS, *trip)
-    record = here.tracker.record(here.worker, RUN, Phase.RUN, SECOND_NS)
-    assert record is not None
+    here.clocks.check_clock(here.worker)
+    (record,) = here.records
+    assert isinstance(record, ClockRecord)
     # A result of the worker at 5 s of the master's clock, as it counts, and corrected.
     origin_ns = here.worker.origin_ns
     assert origin_ns is not None
@@ -79,18 +85,21 @@ def test_corrected_offsets_err_by_half_the_smallest_round_trip(
 
 def test_a_large_difference_of_wall_clocks_gives_one_warning() -> None:
     here = Scene(apart_ns=-5 * SECOND_NS, wall_apart_ns=1300 * MS)
-    assert here.tracker.alarm(here.worker) == ""  # nothing known yet
+    here.clocks.check_clock(here.worker)
+    assert here.warnings == [], "nothing is known yet"
     here.heartbeat(0, MS, MS)
     assert here.worker.wall_offset_ns == 1300 * MS
-    said = here.tracker.alarm(here.worker)
+    for _ in range(2):
+        here.clocks.check_clock(here.worker)
+    (said,) = here.warnings
     assert said.startswith(
         "The clock of worker w (host, pid 4711) is 1.3 s ahead of the master's: the report"
         " uses the master's time"
     )
-    assert here.tracker.alarm(here.worker) == ""
     behind = Scene(wall_apart_ns=-7200 * SECOND_NS)
     behind.heartbeat(0, MS, MS)
-    assert "is 120 minutes behind the master's" in behind.tracker.alarm(behind.worker)
+    behind.clocks.check_clock(behind.worker)
+    assert "is 120 minutes behind the master's" in behind.warnings[0]
 
 
 # Hostile clocks -------------------------------------------------------------------------
@@ -106,6 +115,7 @@ def reckoned(data: bytes) -> None:
     """Invariant: whatever clocks a worker's messages carry, control states can be sent and read,
     and records of the clocks can be written."""
     here = Scene()
+    here.clocks.enter(RUN, Phase.RUN, SECOND_NS)
     size = len(data) - len(data) % _HEARTBEAT.size
     for number, (origin, clock, held, wall) in enumerate(_HEARTBEAT.iter_unpack(data[:size]), 1):
         now_ns = number * SECOND_NS
@@ -115,9 +125,9 @@ def reckoned(data: bytes) -> None:
             with suppress(MessageError):
                 _heard(here, decode(encode(message)), now_ns)
         assert decode(encode(here.control_state(now_ns)))
-        record = here.tracker.record(here.worker, RUN, Phase.RUN, SECOND_NS)
-        assert record is None or encode_record(record)
-        assert here.tracker.alarm(here.worker) is not None
+        here.clocks.check_clock(here.worker)
+        assert all(map(encode_record, here.records))
+        here.records.clear()
 
 
 def _heard(here: Scene, message: object, now_ns: int) -> None:

@@ -101,4 +101,4 @@ def test_the_loops_lag_counts_in_phases_only() -> None:
     here.enter()
     here.log.late(SECOND_NS)
     assert here.live.lag.take() == (1.0, 1.0)
-    assert repr(here.log) == "<HostMetricsRecorder RUN <ClockSkewTracker 0 workers>>"
+    assert repr(here.log) == "<HostMetricsRecorder RUN 0 workers>"
