@@ -34,7 +34,6 @@ from ssbench.storage.base import ObjectStore
 from ssbench.storage.registry import Permissions, open_store
 from ssbench.transport.sockets import TransportError
 from ssbench.transport.worker_transport import Control, WorkerTransport
-from ssbench.worker.links import JobChannel, WorkerStore
 from ssbench.worker.machine import (
     CheckNetwork,
     CloseJobs,
@@ -48,7 +47,7 @@ from ssbench.worker.machine import (
     WorkerSettings,
 )
 from ssbench.worker.thread_users import ThreadUserPool
-from ssbench.worker.user_pool import UserPool
+from ssbench.worker.user_pool import JobChannel, UserPool, WorkerStore
 
 _POLL_S = 0.25
 

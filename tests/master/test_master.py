@@ -58,8 +58,8 @@ from ssbench.transport.master_transport import MasterTransport
 from ssbench.transport.network import NetworkListener
 from ssbench.transport.sockets import Ports
 from ssbench.transport.worker_transport import WorkerTransport
-from ssbench.worker import links as store_module
 from ssbench.worker import machine as machine_module
+from ssbench.worker import user_pool as store_module
 from ssbench.worker.worker import Worker, local_settings
 from tests.core.workload.fleet import Ledger, packed, row
 from tests.fakes.batches import unpack_results
