@@ -64,15 +64,13 @@ def base_config(ns: argparse.Namespace, environ: Mapping[str, str]) -> dict[str,
         raise UsageError(
             f"--embedded-swift has its own user and URL: leave it out, or {', '.join(needless)}"
         )
-    store = None if ns.embedded_swift else store_options(ns, environ)
     return {
         **values_of(RunConfig, ns),
         "overrides": given_keys(
             {row.scenario_key: getattr(ns, row.name) for row in ns.rows if row.scenario_key}
         ),
         "scenario": ScenarioText(b"", ns.command),
-        "store": store,
-        "is_noop": store is not None and not row_of(store.driver).is_real,
+        "store": None if ns.embedded_swift else store_options(ns, environ),
         "transport": TransportConfig(**values_of(TransportConfig, ns)),
         "starts_if_none": _starts_if_none(ns),
         "worker_command": (*WORKER_COMMAND, *(["--verbose"] if ns.verbose else [])),

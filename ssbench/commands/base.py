@@ -74,26 +74,14 @@ def open_client(
     """
     from ssbench.cli.config import store_options  # these load slowly
     from ssbench.runner.session import own_hub, reach_store
-    from ssbench.storage.registry import open_admin
-    from ssbench.storage.retrying_client import RetryingClient
 
     options = replace(store_options(ns, os.environ), measures=False)
     with own_hub(), watched(ns, "live", hold=False) as (progress, stop):
         store = reach_store(options, progress.message, stop)
-        settings = store.settings
-        storage = open_admin(settings.with_exact_names() if exact_names else settings)
-        try:
-            client = RetryingClient(
-                storage,
-                getattr(ns, "concurrency", CONCURRENCY),
-                renew=store.renew,
-                stopping=lambda: stop.requested,
-                listed_max=settings.listed_max,
-                credentials=settings.newest,
-            )
+        settings = store.settings.with_exact_names() if exact_names else store.settings
+        many = getattr(ns, "concurrency", CONCURRENCY)
+        with store.client(settings, many, stopping=lambda: stop.requested) as client:
             yield client, progress
-        finally:
-            storage.close()
 
 
 @contextmanager

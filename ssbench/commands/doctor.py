@@ -72,7 +72,6 @@ from ssbench.runner.stop import Stop
 from ssbench.storage.base import ObjectStore, StoreLimits, StoreState
 from ssbench.storage.registry import (
     check_capabilities,
-    open_admin,
     open_store,
     row_of,
     url_count,
@@ -293,11 +292,7 @@ def _login(doctor: Doctor) -> Iterator[Finding]:
     if lacking:
         yield from (_failed(line) for _key, line in lacking)
         return
-    storage = open_admin(doctor.settings)
-    doctor.stack.callback(storage.close)
-    doctor.client = RetryingClient(
-        storage, retries=1, renew=store.renew, credentials=store.settings.newest
-    )
+    doctor.client = doctor.stack.enter_context(store.client(doctor.settings, 1, retries=1))
     doctor.store = store
     urls = store.settings.store.get("urls", ())
     place = f", {printable(str(urls[0]))}" if urls else ""

@@ -318,7 +318,6 @@ def _checked(
         overrides={**overrides, **of_keys},
         places={key: f"overrides: {key}" for key in overrides} | keys,
         store=None if is_embedded else StoreOptions(storage, own, os.environ, **limits),
-        is_noop=not is_embedded and not row_of(storage).is_real,
         transport=transport,
         **values,
     )

@@ -24,6 +24,7 @@ from ssbench.core.settings import MAX_WORKERS, Limits, TransportConfig
 from ssbench.core.text import close_matches, printable
 from ssbench.host.files import read_bytes, read_text
 from ssbench.host.process import usable_cores
+from ssbench.storage.registry import row_of
 
 if TYPE_CHECKING:
     from importlib.abc import Traversable
@@ -124,7 +125,6 @@ class RunConfig(Limits, frozen=True, kw_only=True):
     #: Key of the scenario -> where it was given, if not by the key's own option.
     places: Mapping[str, str] = {}
     store: "StoreOptions | None"  #: None: a temporary Swift on this host
-    is_noop: bool = False  #: the store moves no data
     keep_objects: Annotated[bool,
         of_field("-k --keep-objects", bool, EXECUTION,
             "do not delete what the run created")] = False
@@ -257,11 +257,16 @@ class RunConfig(Limits, frozen=True, kw_only=True):
             (self.stats_file == "-", "-s -: standard output is for the report; name a file"),
             (self.verify and self.is_noop,
              "--verify has nothing to check with --noop: leave out one of them"),
-            (self.is_noop and any(each.metric == "throughput" for each in self.thresholds),
+            (any(each.metric == "throughput" for each in self.thresholds) and self.is_noop,
              "--threshold: with --noop nothing is moved, so there is no throughput"),
         ):  # fmt: skip
             if excluded:
                 raise UsageError(why)
+
+    @property
+    def is_noop(self) -> bool:
+        """Whether the store moves no data."""
+        return self.store is not None and not row_of(self.store.driver).is_real
 
     @property
     def has_remote_workers(self) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import gevent
 from msgspec import Struct
@@ -158,17 +158,11 @@ class Session:
         """
         store = self.store()
         settings = settings or store.settings
-        if exact_names:
-            settings = settings.with_exact_names()
-        storage = open_admin(settings)
-        try:
-            yield RetryingClient(
-                storage, concurrency, retries=self.config.retries, renew=store.renew,
-                stopping=lambda: stoppable and self.stop.requested, listed_max=settings.listed_max,
-                credentials=settings.newest,
-            )  # fmt: skip
-        finally:
-            storage.close()
+        with store.client(
+            settings.with_exact_names() if exact_names else settings, concurrency,
+            retries=self.config.retries, stopping=lambda: stoppable and self.stop.requested,
+        ) as client:  # fmt: skip
+            yield client
 
     def master(self, settings: StorageSettings, recorder: Recorder) -> Master:
         """The master, ready for a run with these settings."""
@@ -368,6 +362,23 @@ class Store(Struct, frozen=True):
     renew: Callable[[], Credentials]
     password_equivalent: bool = False  #: as in Access
     pids: tuple[int, ...] = ()  #: processes of a temporary store that ssbench runs
+
+    @contextmanager
+    def client(
+        self, settings: StorageSettings, concurrency: int, **more: Any
+    ) -> Iterator[RetryingClient]:
+        """A client, for requests that are no operations of a run.
+
+        :param more: as of RetryingClient.
+        """
+        storage = open_admin(settings)
+        try:
+            yield RetryingClient(
+                storage, concurrency, renew=self.renew, listed_max=settings.listed_max,
+                credentials=settings.newest, **more,
+            )  # fmt: skip
+        finally:
+            storage.close()
 
 
 def embedded_store(stack: ExitStack, stop: Stop) -> Store:

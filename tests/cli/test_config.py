@@ -34,7 +34,7 @@ def search(words: str) -> tuple[RunConfig, SearchConfig]:
 
 def test_without_options_a_run_has_the_defaults_of_its_type() -> None:
     chosen = config("--noop")
-    plain = RunConfig(scenario=chosen.scenario, store=chosen.store, is_noop=True)
+    plain = RunConfig(scenario=chosen.scenario, store=chosen.store)
     assert chosen == plain
 
 

@@ -18,7 +18,7 @@ from ssbench.runner.results import parse_thresholds
 from ssbench.storage.options import StoreOptions
 
 HOSTS = parse_hosts("a:2,b")
-NOOP = {"store": StoreOptions("noop"), "is_noop": True}
+NOOP = {"store": StoreOptions("noop")}
 
 
 def config(**given: Any) -> RunConfig:

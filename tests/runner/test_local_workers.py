@@ -50,10 +50,9 @@ def local(count: int = 2) -> LocalWorkers:
     return LocalWorkers(dict.fromkeys(names, options), WORKER_COMMAND)
 
 
-def config(workers: int | None = None, *, is_noop: bool = True) -> RunConfig:
-    store = StoreOptions("noop", {}, {})
+def config(workers: int | None = None, store: str = "noop") -> RunConfig:
     scenario = find_scenario("very_small")
-    return RunConfig(scenario=scenario, store=store, is_noop=is_noop, workers=workers)
+    return RunConfig(scenario=scenario, store=StoreOptions(store, {}, {}), workers=workers)
 
 
 def concurrency_of(workers: LocalWorkers) -> int:
@@ -198,7 +197,7 @@ def test_more_users_or_workers_than_this_host_can_run_are_rejected_with_figures(
 ) -> None:
     tight = HostLimits(descriptors=128, ports=1000, memory_bytes=60_000_000)
     monkeypatch.setattr("ssbench.runner.local_workers.host_limits", lambda: tight)
-    told = config(2, is_noop=False)
+    told = config(2, "swift")
     with ExitStack() as stack, pytest.raises(UsageError) as caught:
         start_local_workers(told, stack, 201)
     assert str(caught.value).startswith(

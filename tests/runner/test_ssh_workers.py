@@ -56,7 +56,7 @@ def ssh(tmp_path: Path) -> Callable[..., SshWorkers]:
 
     def make(hosts: str, **fields: Any) -> SshWorkers:
         config = RunConfig(
-            scenario=find_scenario("very_small"), store=StoreOptions("noop", {}, {}), is_noop=True,
+            scenario=find_scenario("very_small"), store=StoreOptions("noop", {}, {}),
             ssh_workers=parse_hosts(hosts),
             **{"ssh_command": command, "ssh_worker_command": WORKER, **fields},
         )  # fmt: skip
