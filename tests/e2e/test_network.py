@@ -192,7 +192,7 @@ def far_away(port: int) -> Iterator[int]:
     """A port of this host that leads to another one, 50 ms there and back."""
     with (
         socket.create_server(("127.0.0.1", 0)) as listener,
-        Relay(listener, port, delay_s=0.025) as relay,
+        Relay(port, listener=listener, delay_s=0.025) as relay,
     ):
         yield relay.port
 

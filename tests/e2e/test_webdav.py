@@ -259,7 +259,7 @@ def test_bodies_that_are_cut_off_are_retried(commands: Commands, wsgidav: DavSer
     )  # fmt: skip
     with (
         socket.create_server(("127.0.0.1", 0)) as listener,
-        Relay(listener, wsgidav.port, cut_after=1_000_000) as relay,
+        Relay(wsgidav.port, listener=listener, cut_after=1_000_000) as relay,
     ):
         options = ["--storage", "webdav", "--url", f"http://127.0.0.1:{relay.port}/dav"]
         ended = commands.run(

@@ -1,4 +1,4 @@
-"""Passes TCP connections on to a port of this host: for listeners of another network namespace."""
+"""A relay before a server: passes connections on, from far away or not at all, or misbehaves."""
 
 from __future__ import annotations
 
@@ -6,104 +6,180 @@ import queue
 import socket
 import threading
 import time
+from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+
+from tests.fakes.loopback_http import Behaviour
+from tests.fakes.scripted_server import Peer
+from tests.ports import held_port
 
 #: When they came, and what; b"": the end.
 Pieces = queue.SimpleQueue[tuple[float, bytes]]
 
 
 class Relay:
-    """A context manager: passes on within.
+    """A context manager: listens within, and passes everything on to ``port`` of loopback.
 
-    :param listener: a listening socket, of whatever network namespace.
-    :param port: on this host's loopback.
+    After ``strike``, each new connection meets a behaviour, in turn, instead of the server.
+
+    :param listener: a listening socket, of whatever network namespace; None: one on loopback.
     :param cut_after: bytes of the server's after which a connection breaks; 0: it never does.
     :param delay_s: of each byte in each direction: half of the round trip of a long distance. What
         is on its way is not limited.
     """
 
     def __init__(
-        self, listener: socket.socket, port: int, cut_after: int = 0, delay_s: float = 0.0
+        self,
+        port: int,
+        behaviours: Mapping[str, Behaviour | None] | None = None,
+        *,
+        listener: socket.socket | None = None,
+        cut_after: int = 0,
+        delay_s: float = 0.0,
     ) -> None:
-        self.port = listener.getsockname()[1]
-        self._listener = listener
-        self._to = ("127.0.0.1", port)
-        self._cut_after = cut_after
-        self._delay_s = delay_s
-        self._opened: list[socket.socket] = []
-        self._threads = [threading.Thread(target=self._accept)]
+        self.struck: Counter[str] = Counter()
+        self._target = port
+        self._behaviours = list((behaviours or {}).items())
+        self._turn: int | None = None
+        self._lock = threading.Lock()
+        self._gone = threading.Event()
+        self._open: set[socket.socket] = set()
+        self._passing = threading.Event()
+        self._passing.set()
+        self._passed_at_most: int | None = None
+        self.held = 0  #: responses that are held back
+        self._cut_after, self._delay_s = cut_after, delay_s
+        self._threads: list[threading.Thread] = []
+        # Nobody else gets the port while the door is shut.
+        self._listener = listener or socket.create_server(("127.0.0.1", held_port()))
+        self.port: int = self._listener.getsockname()[1]
+
+    def strike(self) -> None:
+        """Behaviours from now on, after the end of every connection that there is."""
+        self._turn = 0
+        self._end_connections()
+
+    def hold(self, after: int = 0) -> None:
+        """Hold back responses, once so many pieces of them have passed: whoever asks then waits,
+        until the end of the connection."""
+        self.held = 0
+        self._passed_at_most = after
+        self._passing.clear()
+
+    def shut(self) -> None:
+        """As a server that was killed: connections are reset, new ones refused."""
+        with suppress(OSError):  # it is shut already
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._end_connections()
+        self._passed_at_most = None
+        self._passing.set()
+
+    def reopen(self) -> None:
+        """Listen again, on the same port."""
+        self._listener = socket.create_server(("127.0.0.1", self.port))
+        self._start(self._accept, self._listener)
 
     def __enter__(self) -> Relay:
-        self._threads[0].start()
+        self._start(self._accept, self._listener)
         return self
 
     def __exit__(self, *exc: object) -> None:
-        _shut(self._listener)
-        self._threads[0].join()
-        for sock in self._opened:
-            _shut(sock)
-        for thread in self._threads[1:]:
+        self._gone.set()
+        self.shut()
+        for thread in self._threads:
             thread.join()
-        for sock in self._opened:
-            sock.close()
 
-    def _accept(self) -> None:
+    def _start(self, call: object, *args: object) -> threading.Thread:
+        thread = threading.Thread(target=call, args=args)  # type: ignore[arg-type]
+        self._threads.append(thread)
+        thread.start()
+        return thread
+
+    def _accept(self, listener: socket.socket) -> None:
         with suppress(OSError):
             while True:
-                client, _ = self._listener.accept()
-                self._opened.append(client)
-                time.sleep(self._delay_s)  # of the handshake
-                server = socket.create_connection(self._to)
-                self._opened.append(server)
-                for pair in ((client, server, 0), (server, client, self._cut_after)):
-                    work: list[tuple[Any, Any]] = [(_pass_on, pair)]
-                    if self._delay_s:
-                        pieces: Pieces = queue.SimpleQueue()
-                        work = [
-                            (_take, (pair[0], pieces)),
-                            (_give, (pieces, pair[1], self._delay_s)),
-                        ]
-                    for target, arguments in work:
-                        thread = threading.Thread(target=target, args=arguments)
-                        thread.start()
-                        self._threads.append(thread)
+                self._start(self._serve, listener.accept()[0])
 
-
-def _pass_on(source: socket.socket, sink: socket.socket, cut_after: int) -> None:
-    sink.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    passed = 0
-    with suppress(OSError):
-        while data := source.recv(65536):
-            sink.sendall(data)
-            passed += len(data)
-            if 0 < cut_after <= passed:
-                _shut(source)
-                break
-    with suppress(OSError):
-        sink.shutdown(socket.SHUT_WR)
-
-
-def _take(source: socket.socket, pieces: Pieces) -> None:
-    data = b"?"
-    while data:
-        try:
-            data = source.recv(65536)
-        except OSError:
-            data = b""
-        pieces.put((time.monotonic(), data))
-
-
-def _give(pieces: Pieces, sink: socket.socket, delay_s: float) -> None:
-    sink.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    with suppress(OSError):
-        while True:
-            came_s, data = pieces.get()
-            time.sleep(max(came_s + delay_s - time.monotonic(), 0.0))
-            if not data:
-                sink.shutdown(socket.SHUT_WR)
+    def _serve(self, sock: socket.socket) -> None:
+        behaviour = self._behaviour()
+        with sock, suppress(OSError):
+            self._keep(sock)
+            if behaviour is not None:
+                behaviour(Peer(sock, self._gone))
                 return
-            sink.sendall(data)
+            time.sleep(self._delay_s)  # of the handshake
+            with socket.create_connection(("127.0.0.1", self._target)) as inner:
+                self._keep(inner)
+                answers = self._start(self._pass_on, inner, sock, True)
+                self._pass_on(sock, inner, False)
+                answers.join()
+
+    def _keep(self, sock: socket.socket) -> None:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with self._lock:
+            self._open.add(sock)
+        if self._gone.is_set():
+            _shut(sock)
+
+    def _pass_on(self, source: socket.socket, sink: socket.socket, is_answer: bool) -> None:
+        pieces: Pieces = queue.SimpleQueue()
+        giving = self._start(self._give, pieces, sink) if self._delay_s else None
+        passed = 0
+        with suppress(OSError):
+            while data := source.recv(65536):
+                if is_answer:
+                    self._await_turn()
+                if giving:
+                    pieces.put((time.monotonic(), data))
+                else:
+                    sink.sendall(data)
+                passed += len(data)
+                if is_answer and 0 < self._cut_after <= passed:
+                    _shut(source)
+                    break
+        if giving:
+            pieces.put((time.monotonic(), b""))
+            giving.join()
+        with suppress(OSError):
+            sink.shutdown(socket.SHUT_WR)
+
+    def _give(self, pieces: Pieces, sink: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                came_s, data = pieces.get()
+                time.sleep(max(came_s + self._delay_s - time.monotonic(), 0.0))
+                if not data:
+                    return
+                sink.sendall(data)
+
+    def _await_turn(self) -> None:
+        """Return when a piece of a response may pass."""
+        with self._lock:
+            if self._passed_at_most is None:
+                return
+            self._passed_at_most -= 1
+            if self._passed_at_most >= 0:
+                return
+            self.held += 1
+        self._passing.wait()
+
+    def _behaviour(self) -> Behaviour | None:
+        with self._lock:
+            if self._turn is None or not self._behaviours:
+                return None
+            name, behaviour = self._behaviours[self._turn % len(self._behaviours)]
+            self._turn += 1
+            if behaviour is not None:
+                self.struck[name] += 1
+            return behaviour
+
+    def _end_connections(self) -> None:
+        with self._lock:
+            for sock in self._open:
+                _shut(sock)
+            self._open.clear()
 
 
 def _shut(sock: socket.socket) -> None:

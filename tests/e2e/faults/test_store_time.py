@@ -22,8 +22,8 @@ from tests.e2e.faults.hostile import (
     watch,
 )
 from tests.e2e.faults.matrix import Row
-from tests.fakes.gate import Gate
 from tests.fakes.hostile_swift import HostileSwift
+from tests.fakes.relay import Relay
 from tests.fakes.server_behaviours import CHUNKED, OK, START, dripping, keep, leave, reset, saying
 
 K = ErrorKind
@@ -94,7 +94,7 @@ def test_an_outage_within_the_retries(outage_s: int, commands: Commands, row: Ro
 @pytest.mark.fault("store: killed in the middle of a run, and not back")
 def test_a_server_that_is_killed(commands: Commands, row: Row) -> None:
     path = commands.scenario(**LASTING)
-    with HostileSwift({}) as swift, Gate(swift.port) as gate:
+    with HostileSwift({}) as swift, Relay(swift.port) as gate:
         url = swift.url.replace(str(swift.port), str(gate.port))
         options = [*options_for(swift), "--network-timeout", "60", "-S", url]
         gate.hold(after=SOME)
@@ -116,7 +116,7 @@ def test_a_server_that_is_killed(commands: Commands, row: Row) -> None:
 @pytest.mark.fault("store: killed in the middle of a run, back after 2 s")
 def test_a_server_that_comes_back(commands: Commands, row: Row) -> None:
     path = commands.scenario(**LASTING)
-    with HostileSwift({}) as swift, Gate(swift.port) as gate:
+    with HostileSwift({}) as swift, Relay(swift.port) as gate:
         url = swift.url.replace(str(swift.port), str(gate.port))
         options = [
             *options_for(swift), "--network-timeout", "60", "--retries", "10", "-S", url,

@@ -18,9 +18,9 @@ from tests.e2e.faults.hostile import (
     watch,
 )
 from tests.e2e.faults.matrix import Row
-from tests.fakes.gate import Gate
 from tests.fakes.hostile_swift import HostileSwift
 from tests.fakes.loopback_http import Behaviour
+from tests.fakes.relay import Relay
 from tests.fakes.scripted_server import Peer
 from tests.fakes.server_behaviours import leave, reading, reset, saying, stall
 from tests.servers.certificates import Certificates
@@ -86,7 +86,7 @@ def test_a_server_without_a_handshake(
     fault: str, bench: Bench, row: Row, certificates: Certificates
 ) -> None:
     behaviour, words = HANDSHAKES[fault]
-    with Gate(0, {fault: behaviour}) as gate:
+    with Relay(0, {fault: behaviour}) as gate:
         gate.strike()
         url = f"https://127.0.0.1:{gate.port}/v1/AUTH_test"
         assert words in refused(bench, row, url, "--os-cacert", certificates.authority)
@@ -108,7 +108,7 @@ def test_failing_handshakes_during_a_run(
     }
     behaviours = {**at_once, "shows another certificate": mask}
     path = commands.scenario(crud_profile=[0, 1, 0, 0], operation_count=200)
-    with HostileSwift({}, context=context) as swift, Gate(swift.port, behaviours) as gate:
+    with HostileSwift({}, context=context) as swift, Relay(swift.port, behaviours) as gate:
         url = swift.url.replace(str(swift.port), str(gate.port))
         options = [*GIVEN_TOKEN, "-S", url, "--os-cacert", certificates.authority]
         started = commands.start_run("-f", path, *options, workers=1)

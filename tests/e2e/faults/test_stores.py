@@ -16,7 +16,7 @@ from tests.e2e.faults.hostile import SILENT, Fault, failures, judged, signs
 from tests.e2e.faults.matrix import Row
 from tests.e2e.stores import Store, http_stores
 from tests.fakes.breaking_proxy import BreakingProxy, Lie, with_body, with_etag
-from tests.fakes.gate import Gate
+from tests.fakes.relay import Relay
 from tests.fakes.server_behaviours import OK, START, keep, reading, reset, saying, stall
 from tests.timing import STALL_S
 
@@ -116,7 +116,7 @@ def test_broken_uploads_have_a_cause(store: Store, commands: Commands, row: Row)
 
 @pytest.mark.fault("{store}: its server goes away, and comes back; and stays away")
 def test_an_outage_is_survived(store: Store, commands: Commands, row: Row) -> None:
-    with Gate(store.port) as gate:
+    with Relay(store.port) as gate:
         options = ["-r", 600, "--retries", 30]
         started = store.run(
             commands,

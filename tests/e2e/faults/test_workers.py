@@ -35,7 +35,7 @@ def far_login(embedded_swift: EmbeddedSwift) -> Iterator[list[str]]:
     that a test can act in the middle of them on any host."""
     with (
         socket.create_server(("127.0.0.1", 0)) as listener,
-        Relay(listener, embedded_swift.port, delay_s=0.05) as relay,
+        Relay(embedded_swift.port, listener=listener, delay_s=0.05) as relay,
     ):
         url = f"http://127.0.0.1:{relay.port}/auth/v1.0"
         yield ["-A", url, "-U", embedded_swift.user, "-K", embedded_swift.key]

@@ -47,7 +47,7 @@ def at_work(
     key = commands.place / "key"
     commands.call("make-key", key).fine()
     keyed = [*PORTS, "--zmq-key-file", key]
-    with network.master.listener(0) as listener, Relay(listener, swift.port) as relay:
+    with network.master.listener(0) as listener, Relay(swift.port, listener=listener) as relay:
         store = network.master_address(0)
         for index, host in enumerate(network.workers):
             host.run("ip", "route", "add", "default", "via", network.master_address(index))
