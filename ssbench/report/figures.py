@@ -88,6 +88,15 @@ _KINDS: Mapping[str, tuple[str, Sequence[Column], Callable[[RunStats], list[Sour
         RunStats.groups,
     ),
 }
+#: The same of a comparison. The report of a run has a layout of its own for stages.
+_COMPARED_KINDS = {
+    **_KINDS,
+    "stage": (
+        "Stages",
+        (Column("stage", WORD, "its name, or stage 2", "Stage"),),
+        RunStats.stages,
+    ),
+}
 
 
 def source_sections(stats: RunStats) -> Iterator[Section]:
@@ -221,7 +230,7 @@ def compared_sections(runs: Sequence[RunStats], names_of_runs: Sequence[str]) ->
 
     :param names_of_runs: ``run 1``, ``A1``.
     """
-    for kind, (title, names, parts_of) in _KINDS.items():
+    for kind, (title, names, parts_of) in _COMPARED_KINDS.items():
         found: dict[str, list[Row | None]] = {}
         for at, stats in enumerate(runs):
             for source in parts_of(stats):

@@ -9,14 +9,14 @@ import csv
 import io
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice, repeat
 from typing import IO, Any
 
 from ssbench.core.errors import MessageError
 from ssbench.core.model import NONE_NS, SECOND_NS, Phase, error_label
 from ssbench.core.naming import Naming, naming_of
-from ssbench.core.operations import Operation, Target, row_of, rows_of
+from ssbench.core.operations import Operation, Target, row_of
 from ssbench.core.records import (
     AddressRecord,
     ClockRecord,
@@ -27,7 +27,6 @@ from ssbench.core.records import (
     RunHeader,
     WorkerRecord,
 )
-from ssbench.core.scenario.checks import ValidationErrors
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.settings import StorageSettings
 from ssbench.core.stats.findings import LONGEST_RUN
@@ -45,10 +44,13 @@ READ_COLUMNS = (*WRITE_COLUMNS[:-1], "headers_elapsed_nanoseconds", WRITE_COLUMN
 MIXED_COLUMNS = (WRITE_COLUMNS[0], "method", *WRITE_COLUMNS[1:])
 ALL_COLUMNS = (
     WRITE_COLUMNS[0], "method", *READ_COLUMNS[1:], "bytes", "retries", "error", "size_class",
-    "worker", "start_time_unix_nano", "due_time_unix_nano", "counted",
+    "worker", "start_time_unix_nano", "due_time_unix_nano", "counted", "endpoint", "address",
 )  # fmt: skip
 
-_TEXTS = ("method", "object_name", "transaction_id", "error", "size_class", "worker")
+_TEXTS = (
+    "method", "object_name", "transaction_id", "error", "size_class", "worker", "endpoint",
+    "address",
+)  # fmt: skip
 _ROW_GROUP = 1 << 16  #: rows of Parquet that are in memory at a time, and that a reader can skip
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 
@@ -75,11 +77,9 @@ def operation_rows(
     :param ends_ns, chosen: as of ``operations``.
     """
     pick = [ALL_COLUMNS.index(name) for name in columns]
-    texts = {True: "true", False: "false"}
     yield _lines([columns])
     for rows in _batches(records, ends_ns, chosen):
-        rows = ((*row[:-1], texts[row[-1]]) for row in rows)
-        yield _lines([row[at] for at in pick] for row in rows)
+        yield _lines([_shown(row[at]) for at in pick] for row in rows)
 
 
 def operations(
@@ -191,35 +191,32 @@ class _Run:
 
     def __init__(self, ends_ns: Mapping[str, int] = {}, chosen: Selection = WHOLE) -> None:
         self._ends_ns = ends_ns
-        self._selection, self._known = chosen, RunRecords()
-        self._chosen = Chosen(chosen, self._known.names_of)
-        self._windows = Windows(Scenario.of_header({}))
-        self._workers: dict[int, str] = {}
+        self._selection = chosen
         self.origin_ns = 0  #: of the run phase, Unix time
         self._shifts: dict[int, int] = {}
-        self._operations = rows_of(())
+        self._begin()
+
+    def _begin(self) -> None:
+        """Nothing is known of the next run."""
+        self._run = RunRecords()
+        self._chosen = Chosen(self._selection, self._run.names_of)
+        self._windows = Windows(self._run.scenario)
         self._naming: Naming | None = None
         self._classes: Sequence[str] = ()  # names of the size classes
-        self._has_containers = True
 
     def add(self, record: Record) -> None:
-        if self._selection and isinstance(record, RunHeader | WorkerRecord | AddressRecord):
-            self._known.add(record)
         if isinstance(record, RunHeader):
-            self._operations = rows_of(record.operations)
-            faults = ValidationErrors("scenario", of_header=self._operations)
-            scenario = Scenario.of_header(record.scenario, self._operations, faults)
-            end_ns = self._ends_ns.get(record.run_id)
+            self._begin()
+        if isinstance(record, RunHeader | WorkerRecord | AddressRecord):
+            self._run.add(record)
+        if isinstance(record, RunHeader):
+            scenario, end_ns = self._run.scenario, self._ends_ns.get(record.run_id)
             self._windows = Windows(scenario, end_ns, chosen=self._selection)
-            self._workers.clear()
             self._classes = [printable(size.name) for size in scenario.sizes]
-            self._has_containers = "containers" not in record.unrecorded
-            known = self._has_containers and not faults
-            self._naming = naming_of_run(record, scenario) if known else None
+            if not self._run.scenario_faults:
+                self._naming = naming_of_run(record, scenario)
         elif isinstance(record, MarkRecord):
             self._windows.mark(record)
-        elif isinstance(record, WorkerRecord):
-            self._workers[record.index] = printable(record.worker_id)
         elif isinstance(record, PhaseRecord):
             self._shifts.clear()
             if record.phase is Phase.RUN:
@@ -229,7 +226,7 @@ class _Run:
 
     def method_of(self, operation: int) -> str:
         """The operation's name for users of HTTP: PUT for CREATE, else its own name."""
-        row = row_of(operation, self._operations)
+        row = row_of(operation, self._run.operations)
         return row.alias or row.name
 
     def origin_of(self, batch: ResultBatch) -> int:
@@ -245,18 +242,29 @@ class _Run:
 
     def rows(self, batch: ResultBatch) -> Iterator[Sequence[Any]]:
         """The batch's results as rows of ALL_COLUMNS; none if it is malformed."""
+        try:
+            results = PhaseResults([batch], self._shifts)
+        except MessageError:
+            return
         origin_ns = self.origin_of(batch)
-        worker = self._workers.get(batch.worker, f"#{batch.worker}")
+        worker = printable(self._run.worker_id(batch.worker))
         classes = dict(enumerate(self._classes))
-        counted = self._counted(batch)
-        for each, is_counted in zip(self.columns(batch, _FIELDS), counted, strict=False):
-            if is_counted is None:
+        places = zip(
+            self._counted(results),
+            self._places(results.column("url").tolist(), self._run.endpoint),
+            self._places(results.column("address").tolist(), self._run.address),
+            strict=False,
+        )
+        for each, (counted, endpoint, address) in zip(
+            self.columns(batch, _FIELDS), places, strict=False
+        ):
+            if counted is None:
                 continue
             (
                 operation, size_class, number, start_ns, last_ns, status, headers_ns, moved,
                 retries, error, transaction_id, due_ns,
             ) = each  # fmt: skip
-            row = row_of(operation, self._operations)
+            row = row_of(operation, self._run.operations)
             yield (
                 origin_ns + start_ns + last_ns,
                 self.method_of(operation),
@@ -272,16 +280,21 @@ class _Run:
                 worker,
                 origin_ns + start_ns,
                 None if due_ns == NONE_NS else self.origin_ns + due_ns,
-                is_counted,
+                counted,
+                endpoint,
+                address,
             )
 
-    def _counted(self, batch: ResultBatch) -> Iterable[bool | None]:
+    def _places(
+        self, numbers: Sequence[int], name_of: Callable[[int], str]
+    ) -> Iterator[str | None]:
+        """The name of each row's endpoint or address; None: the only one, or not known."""
+        names = {number: printable(name_of(number)) or None for number in set(numbers)}
+        return map(names.__getitem__, numbers)
+
+    def _counted(self, results: PhaseResults) -> Iterable[bool | None]:
         """Whether each is in the figures of reports: not in a warm-up or the cool-down; None if it
         is not of the part of the run that was chosen."""
-        try:
-            results = PhaseResults([batch], self._shifts)
-        except MessageError:
-            return ()
         stages = self._windows.stages(results)
         found: Iterable[bool | None] = repeat(True)
         if stages is not None:
@@ -294,7 +307,7 @@ class _Run:
     def _name(self, row: Operation, size_class: int, number: int) -> str | None:
         naming = self._naming
         try:
-            if not self._has_containers:
+            if "containers" in self._run.unrecorded:
                 name = f"{self._classes[size_class]}_{number:06d}"
             elif naming is None:
                 return None
@@ -321,6 +334,10 @@ def naming_of_run(header: RunHeader, scenario: Scenario) -> Naming | None:
         return naming_of(settings)
     except (KeyError, TypeError, AttributeError, ValueError):
         return None
+
+
+def _shown(value: Any) -> Any:
+    return str(value).lower() if isinstance(value, bool) else value
 
 
 def _lines(rows: Iterable[Sequence[object]]) -> str:

@@ -229,6 +229,7 @@ def part_section(chosen: Selection) -> Section:
         fact("from_s", chosen.from_s, SECONDS, "its beginning, from that of the load", "json"),
         fact("to_s", chosen.to_s, SECONDS, "its end, from the beginning of the load", "json"),
         fact("warmup_s", chosen.warmup_s, SECONDS, "in place of the run's warm-up", "json"),
+        fact("stage", chosen.stage, WORD, "only this one; null: any", "json"),
         fact("operations", chosen.operation_names, WORD, "only these; empty: all", "json"),
         fact("size_classes", chosen.size_class_names, WORD, "only these; empty: all", "json"),
         fact("endpoints", chosen.endpoint_names, WORD, "only these; empty: all", "json"),

@@ -215,6 +215,7 @@ def read(
     from_s: float | None = None,
     to_s: float | None = None,
     warmup: float | None = None,
+    stage: str | None = None,
     operations: Sequence[str] = (),
     size_classes: Sequence[str] = (),
     endpoints: Sequence[str] = (),
@@ -229,6 +230,7 @@ def read(
     :param from_s: only operations from this time of the load on, in seconds.
     :param to_s: only operations before this time of the load.
     :param warmup: seconds to exclude from the load's beginning, in place of the run's warm-up.
+    :param stage: only this stage of the load: its name, or its number from 1.
     :param operations: only these operations, such as "READ".
     :param size_classes: only objects of these size classes.
     :param endpoints: only requests to these endpoints: a URL, a host, or host:port.
@@ -237,7 +239,7 @@ def read(
     :raises SsbenchError: it can't be read, or the run does not have this part.
     """
     names = (operations, size_classes, endpoints, addresses, workers)
-    return read_stats(os.fspath(path), chosen=_selection(from_s, to_s, warmup, *names))
+    return read_stats(os.fspath(path), chosen=_selection(from_s, to_s, warmup, stage, *names))
 
 
 def compare(
@@ -246,6 +248,7 @@ def compare(
     from_s: float | None = None,
     to_s: float | None = None,
     warmup: float | None = None,
+    stage: str | None = None,
     operations: Sequence[str] = (),
     size_classes: Sequence[str] = (),
     endpoints: Sequence[str] = (),
@@ -266,16 +269,20 @@ def compare(
     paths = [os.fspath(path) for group in groups for path in group]
     counts = tuple(map(len, groups))
     names = (operations, size_classes, endpoints, addresses, workers)
-    chosen = _selection(from_s, to_s, warmup, *names)
+    chosen = _selection(from_s, to_s, warmup, stage, *names)
     named = read_distinct(zip(paths, paths, strict=True), chosen=chosen)
     return comparison(named, seed=1, sides=Sides(counts) if max(counts) > 1 else None)
 
 
 def _selection(
-    from_s: float | None, to_s: float | None, warmup: float | None, *names: Sequence[str]
+    from_s: float | None,
+    to_s: float | None,
+    warmup: float | None,
+    stage: str | None,
+    *names: Sequence[str],
 ) -> Selection:
     lists = [(each,) if isinstance(each, str) else tuple(each) for each in names]
-    chosen = Selection(from_s, to_s, warmup, *lists)
+    chosen = Selection(from_s, to_s, warmup, stage, *lists)
     chosen.check()
     return chosen
 

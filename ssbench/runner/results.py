@@ -17,6 +17,7 @@ from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.stats.budget import MEMORY, Budget
 from ssbench.core.stats.merge import Part, check_distinct, end_of_load_ns, merged
 from ssbench.core.stats.merge import check as check_parts
+from ssbench.core.stats.run_records import RunRecords
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.selection import WHOLE, Selection
 from ssbench.core.stats.thresholds import LATENCY, METRICS, Threshold, thresholds_of_run
@@ -115,6 +116,8 @@ def read_stats(
         records = iter(reader)
         first = next(records)
         end_ns = _end_of_load_ns(path, first)
+        if chosen.stage and not chosen.in_time:
+            chosen = _stage_of_file(path, chosen)
         budget = Budget(lambda: reader.bytes_read, memory)
         stats = StoredStats.of(chain([first], records), end_ns, budget=budget, chosen=chosen)
         stats.path = path
@@ -167,6 +170,8 @@ def read_merged(
             with statfile.read(path) as reader:
                 parts.append(Part.of(path, reader.without_results()))
         check_parts(parts)
+        if chosen.stage:
+            chosen = _times_of_stage(merged(parts, [()] * len(parts)), chosen, ", ".join(paths))
         readers = [stack.enter_context(statfile.read(path)) for path in paths]
         budget = Budget(lambda: sum(reader.bytes_read for reader in readers), memory)
         records, end_ns = merged(parts, readers), end_of_load_ns(parts)
@@ -181,6 +186,31 @@ def read_merged(
         return stats, parts
 
 
+def _stage_of_file(path: str, chosen: Selection) -> Selection:
+    """The part with its stage's times, which follow from marks that are behind results.
+
+    :raises UsageError: there is no such stage, or the file can't be read a second time.
+    """
+    _check_twice(path, "a run of which one --stage is asked for")
+    with statfile.read(path) as reader:
+        return _times_of_stage(reader.without_results(), chosen, path)
+
+
+def _times_of_stage(records: Iterable[Record], chosen: Selection, name: str) -> Selection:
+    run = RunRecords()
+    for record in records:
+        if isinstance(record, RunHeader | MarkRecord):
+            run.add(record)
+    return run.times_of_stage(chosen, name)
+
+
+def _check_twice(path: str, what: str) -> None:
+    """:raises UsageError: a pipe can't be read a second time."""
+    if path == "-" or not os.path.isfile(statfile.existing_path(path)):  # another pipe
+        name = "stdin" if path == "-" else path
+        raise UsageError(f"{name}: {what} must be read twice: name the file")
+
+
 def _end_of_load_ns(path: str, first: Record) -> int | None:
     """When the load was marked as ended, which its cool-down counts from; None if there is no
     cool-down. The file has the mark after the results.
@@ -189,9 +219,7 @@ def _end_of_load_ns(path: str, first: Record) -> int | None:
     """
     if not isinstance(first, RunHeader) or not Scenario.of_header(first.scenario).cooldown:
         return None
-    if path == "-" or not os.path.isfile(statfile.existing_path(path)):  # another pipe
-        name = "stdin" if path == "-" else path
-        raise UsageError(f"{name}: a run with a cool-down must be read twice: name the file")
+    _check_twice(path, "a run with a cool-down")
     for tail_bytes in (_TAIL_BYTES, None):  # the mark may be far from the end: then all is read
         with suppress(StatFileError), statfile.read(path, tail_bytes=tail_bytes) as reader:
             for record in reader.without_results():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import ssbench
 from ssbench.core.errors import UsageError
 from ssbench.core.model import Result
 from ssbench.core.operations import CREATE, READ
-from ssbench.core.records import AddressRecord, MarkRecord, Phase, PhaseRecord, Record
+from ssbench.core.records import AddressRecord, MarkRecord, Phase, PhaseRecord, Record, RunHeader
 from tests.cli.shell import Shell, stat_file
 from tests.report import runs
 
@@ -144,6 +144,59 @@ def test_a_time_is_measured_over_its_own_window(whole: Path, shell: Shell) -> No
     assert sum(row["counted"] == "true" for row in csv.DictReader(io.StringIO(counted.out))) == 120
     points = [list(each.series.points("cpu_percent")) for each in stats.hosts.processes()]
     assert {at_s for each in points for at_s, _value in each} == {n + 0.5 for n in range(4, 11)}
+
+
+def in_stages(names: Sequence[str], run_id: str = "5e1f") -> list[Record]:
+    """The run in stages of 5 s, with these names."""
+    scenario = {
+        **runs.SCENARIO, "operation_count": None, "sizes": SIZES,
+        "stages": [{"seconds": 5, "users": 4, "name": name} for name in names],
+    }  # fmt: skip
+    marks = [
+        MarkRecord(START_NS + 5 * at * runs.SECOND, "stage", at, 4) for at in range(len(names))
+    ]
+    kept = [r for r in records(lambda *_: True, run_id) if not isinstance(r, RunHeader)]
+    at = next(n for n, record in enumerate(kept) if isinstance(record, MarkRecord))
+    header = runs.header(scenario=scenario, run_id=run_id, store={"urls": URLS})
+    return [header, *kept[:at], *marks, *kept[at + 1 :]]
+
+
+STAGES = ["idle", "peak", "", "idle"]
+
+
+def test_a_stage_is_the_part_of_its_time(shell: Shell) -> None:
+    path = stat_file(shell.folder / "run.gz", in_stages(STAGES))
+    times = ssbench.read(path, from_s=5.0, to_s=10.0)
+    for asked in ("peak", "2"):
+        stats = ssbench.read(path, stage=asked)
+        assert stats.total() == times.total()
+        assert stats.chosen.text == f"stage {asked}, 5 s to 10 s of the load"
+    assert ssbench.read(path, stage="stage 3").chosen.from_s == 10.0
+    assert ssbench.read(path, stage="idle").chosen.to_s == 5.0  # the first of that name
+    single = [shell("report-scenario", path, *part, "--operations", "-").out
+              for part in (("--stage", "peak"), ("--from", "5", "--to", "10"))]  # fmt: skip
+    assert single[0] == single[1]
+    made = json.loads(shell("report-scenario", path, "--stage", "peak", "--json").out)
+    assert (made["part"]["stage"], made["part"]["to_s"]) == ("peak", 10.0)
+    wrong = shell("report-scenario", path, "--stage", "4x")
+    assert wrong.status == 2
+    assert wrong.last.endswith('--stage "4x": its stages are idle, peak, stage 3, idle')
+    assert shell("report-scenario", path, "--stage", "1", "--to", "3").status == 2
+
+
+def test_stages_are_compared(shell: Shell) -> None:
+    paths = [stat_file(shell.folder / f"{n}.gz", in_stages(STAGES[:3], n)) for n in ("a1", "b2")]
+    assert "STAGES (latencies: service time)" in shell("compare", *paths).out
+    found = json.loads(shell("compare", *paths, "--json").out)["by_stage"]
+    assert [row["stage"] for row in found] == ["idle", "peak", "stage 3"]
+    again = stat_file(shell.folder / "again.gz", in_stages(["up", "up"], "c3"))
+    alike = json.loads(shell("compare", again, paths[0], "--json").out)["by_stage"]
+    assert [row["stage"] for row in alike][:2] == ["up (1)", "up (2)"]
+    stage = ssbench.read(paths[1], stage="peak").total()
+    assert found[1]["runs"][1]["count"] == stage.count
+    assert found[1]["runs"][1]["requests_per_s"] == pytest.approx(stage.rate_per_s)
+    part = json.loads(shell("compare", *paths, "--stage", "peak", "--json").out)
+    assert part["total"]["operations"] == [stage.operations] * 2
 
 
 def test_another_warm_up_replaces_that_of_the_run(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from ssbench.core.model import NONE_NS, UNCERTAIN_NS, ErrorKind, Phase, Result
 from ssbench.core.operations import OPERATIONS, READ, UPDATE, Operation
 from ssbench.core.records import (
+    AddressRecord,
     ClockRecord,
     MarkRecord,
     PhaseRecord,
@@ -101,15 +102,22 @@ def test_json_lines_and_parquet_have_the_values_of_the_csv() -> None:
 def test_a_row_says_where_and_when_an_operation_began_and_whether_it_counts() -> None:
     """Warm-up and cool-down are in no figure of a report."""
     timed = {**SCENARIO, "run_seconds": 10, "warmup": 2, "cooldown": 3}
-    header = replace(HEADER, scenario=timed)
-    rows = [result(0, at * SECOND, 10) for at in (1, 2, 6, 7)]
+    header = replace(HEADER, scenario=timed, store={"urls": ["http://a", "http://b"]})
+    rows = [result(0, at * SECOND, 10, url=at % 2, address=at % 2) for at in (1, 2, 6, 7)]
     mark = MarkRecord(0, "stage", 0, 4)
     worker = WorkerRecord(7, "w-7", "host", 1, 4, "1.0.0")
-    records = [header, RUN, worker, mark, batch(*rows, worker=7), MarkRecord(10 * SECOND, "end")]
+    records = [
+        header, RUN, worker, mark, AddressRecord(7, Phase.RUN, ("192.0.2.1:80",)),
+        batch(*rows, worker=7), MarkRecord(10 * SECOND, "end"),
+    ]  # fmt: skip
     ends_ns = {header.run_id: 10 * SECOND}
     found = [json.loads(line) for line in "".join(operation_json(records, ends_ns)).splitlines()]
     assert [row["counted"] for row in found] == [False, True, True, False]
     assert {(row["size_class"], row["worker"]) for row in found} == {("bench", "w-7")}
+    assert [(row["endpoint"], row["address"]) for row in found] == [
+        ("http://b", "192.0.2.1:80"), ("http://a", None), ("http://a", None),
+        ("http://b", "192.0.2.1:80"),
+    ]  # fmt: skip
     assert found[1]["start_time_unix_nano"] == START_NS + 2 * SECOND
     assert found[1]["due_time_unix_nano"] is None
 

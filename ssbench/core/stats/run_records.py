@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from functools import cached_property
 from urllib.parse import urlsplit
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
+from ssbench.core.errors import UsageError
 from ssbench.core.model import SECOND_NS, Phase
 from ssbench.core.operations import OPERATIONS, Operation, row_of, rows_of
 from ssbench.core.records import (
@@ -26,7 +27,8 @@ from ssbench.core.stats.budget import Budget
 from ssbench.core.stats.results import address_of
 from ssbench.core.stats.selection import WHOLE, Selection
 from ssbench.core.stats.windows import Span, joined, load_end_ns, spans_of
-from ssbench.core.text import first_of
+from ssbench.core.text import first_of, printable
+from ssbench.core.units import preview
 
 _MOST_DAMAGE = 100  #: lines
 _NO_SCENARIO = Scenario.of_header({})
@@ -256,6 +258,24 @@ class RunRecords:
             max(min(end, self._pauses_ns.get(at, end)) - begin, 0)
             for at, (begin, end) in enumerate(zip(begins, ends, strict=False))
         ]
+
+    def times_of_stage(self, chosen: Selection, name: str) -> Selection:
+        """The part with the times of the stage that it names.
+
+        :param name: of the run, for errors.
+        :raises UsageError: the run has no such stage, a line with those that it has.
+        """
+        names = [self.scenario.stage_name(at) for at in range(len(self.stages))]
+        known = {each: at for at, each in reversed([*enumerate(names)])}
+        known = {str(at + 1): at for at in range(len(names))} | known
+        if chosen.stage not in known:
+            there = ", ".join(map(printable, names)) or "none"
+            raise UsageError(f"{name}: --stage {preview(chosen.stage)}: its stages are {there}")
+        at = known[chosen.stage]
+        from_ns = self.stages[at].at_ns - self.stages[0].at_ns
+        lengths_ns = self.stage_lengths_ns  # not known of the last one of a run that was cut off
+        to_s = (from_ns + lengths_ns[at]) / SECOND_NS if at < len(lengths_ns) else None
+        return structs.replace(chosen, from_s=from_ns / SECOND_NS, to_s=to_s)
 
     @property
     def spans_s(self) -> list[tuple[float, float]]:

@@ -317,6 +317,19 @@ class RunStats:
             found.append(Source(name, text, self._timed(tally, only)))
         return found
 
+    def stages(self) -> list[Source]:
+        """The stages of the load with results, where there are several."""
+        names = [self.run.scenario.stage_name(at) for at in range(self.stage_count)]
+        found = []
+        for at, name in enumerate(names) if len(names) > 1 else ():
+            total, sums = self.total(stage=at), SourceTally()
+            if total.operations:
+                sums.merge(total)
+                sums.service.merge(total.last_byte.histogram)
+                only = name if names.count(name) == 1 else f"{name} ({at + 1})"
+                found.append(Source(only, "", self._timed(sums, at)))
+        return found
+
     def group_missed(self, number: int) -> bool:
         """Whether a group with a rate missed it, by its response times."""
         return is_missed(self.in_time_of_group[number], self.trends_of_group[number])

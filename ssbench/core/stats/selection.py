@@ -59,6 +59,10 @@ class Selection(Struct, frozen=True):
         of_field("--warmup", units.seconds_or_none, PART,
             "exclude this much of the load's beginning, in place of the run's warm-up",
             command_line_only=True)] = None
+    stage: Annotated[str | None,
+        of_field("--stage", str, PART,
+            "only this stage of the load: its name, or its number from 1", metavar="STAGE",
+            command_line_only=True)] = None
     operation_names: Annotated[Sequence[str],
         _names("--operation", "only this operation, such as READ", "OPERATION")] = ()
     size_class_names: Annotated[Sequence[str],
@@ -83,6 +87,8 @@ class Selection(Struct, frozen=True):
         """:raises UsageError: the times exclude each other."""
         if self.to_s is not None and (self.from_s or 0) >= self.to_s:
             raise UsageError(f"--to {self.to_s:g} s is not after --from {self.from_s:g} s")
+        if self.stage and self.in_time:
+            raise UsageError("--stage has its own times: leave out --from and --to")
 
     @property
     def in_time(self) -> bool:
@@ -97,7 +103,7 @@ class Selection(Struct, frozen=True):
     @property
     def text(self) -> str:
         """``60 s to 300 s of the load, READ, worker bench-02``; "" for the whole run."""
-        parts = []
+        parts = [f"stage {printable(self.stage)}"] if self.stage else []
         if self.in_time:
             until = "the end" if self.to_s is None else f"{self.to_s:g} s"
             parts.append(f"{self.from_s or 0:g} s to {until} of the load")
