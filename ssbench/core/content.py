@@ -65,9 +65,9 @@ class SyntheticSource:
         self._compressible = compressible
         self._ready: memoryview | None = None
 
-    def piece(self, name: bytes, version: int, size: int) -> memoryview:
-        """The whole body of an object of at most ``block_size`` bytes."""
-        at = (crc32(name) + version * _VERSION_STEP) % PERIOD
+    def piece(self, name: bytes, version: int, size: int, start: int = 0) -> memoryview:
+        """At most ``block_size`` bytes of the body of an object, from an offset on."""
+        at = (crc32(name) + version * _VERSION_STEP + start) % PERIOD
         return (self._ready or self.prepare())[at : at + size]
 
     def pieces(self, name: bytes, version: int, size: int, start: int = 0) -> Iterator[memoryview]:
@@ -127,8 +127,8 @@ class MixedSource(SyntheticSource):
         self._first = array("Q")
         self._stays = b""
 
-    def piece(self, name: bytes, version: int, size: int) -> memoryview:
-        return self._content(content_key(name, version), 0, size)
+    def piece(self, name: bytes, version: int, size: int, start: int = 0) -> memoryview:
+        return self._content(content_key(name, version), start, size)
 
     def pieces(self, name: bytes, version: int, size: int, start: int = 0) -> Iterator[memoryview]:
         whole = content_key(name, version)

@@ -445,17 +445,6 @@ class PartCollector(RangeCollector):
         return head
 
 
-class StreamingCollector(Collector, ABC):
-    """Base of what parses a body as it arrives, and keeps none of it."""
-
-    def __init__(self, limit: int = LISTING_MAX) -> None:
-        super().__init__(limit)
-
-    @abstractmethod
-    def feed(self, data: memoryview) -> None:
-        """Parse more of the body."""
-
-
 class BodyPrefix:
     """Keeps the first bytes of a body, and passes the body on.
 
@@ -549,7 +538,7 @@ _TEXT_MAX = 16_384  #: characters of one value
 _DEPTH_MAX = 32
 
 
-class XmlReader(StreamingCollector):
+class XmlReader(Collector, ABC):
     """Base of a parser of XML, which takes the records. An error is kept until all data was fed.
 
     Document types are refused, and with them all entities but XML's own. Nothing is kept but the

@@ -166,7 +166,7 @@ class HttpStorage(HttpClient, ABC):
         self._remarks = self._pools[0].dialler.remarks  # of all pools
         bodies = self._bodies = ObjectBodies(settings, self._claimed_md5, self._remarks.say)
         # Copied to save attribute lookups per operation.
-        self._upload, self._longest, self._verifier = bodies.upload, bodies.longest, bodies.verifier
+        self._upload, self._longest, self._verifier = bodies.part, bodies.longest, bodies.verifier
 
     def connect(self, count: int) -> None:
         self._bodies.prepare()
@@ -483,8 +483,6 @@ class ObjectBodies:
         #: Bytes of the longest object of each size class.
         self.longest = [size.size_max for size in settings.sizes]
         self.expects = settings.expect_continue
-        #: ``upload(job)``: the content of the job's object.
-        self.upload = self.part if settings.expect_continue else self._upload
         self._is_needed = not contents and (
             settings.verify
             or any(
@@ -503,25 +501,16 @@ class ObjectBodies:
         """A part of the content of the job's object, from an offset on; by default, all of it."""
         name = self.naming.object(job.size_class, job.object).encode()
         size = job.size if size is None else size
-        pieces = partial(self.content.pieces, name, job.version, size, start)
+        content, version = self.content, job.version
         # ENSURE has no header lines of the scenario, so it does not say Expect.
-        if self.expects and job.operation != operations.ENSURE:
+        expects = self.expects and job.operation != operations.ENSURE
+        if size <= content.block_size and not expects:
+            return Upload(size, content.piece(name, version, size, start))
+        pieces = partial(content.pieces, name, version, size, start)
+        if expects:
             return Upload(size, b"", pieces, expects=True)
-        if size <= self.content.block_size:
-            return Upload(size, next(pieces(), b""))
-        return Upload(size, next(pieces()), lambda: islice(pieces(), 1, None))
-
-    def _upload(self, job: Job) -> Upload:
-        content = self.content
-        name = self.naming.object(job.size_class, job.object).encode()
-        if job.size <= content.block_size:
-            return Upload(job.size, content.piece(name, job.version, job.size))
-
-        def rest() -> Iterator[memoryview]:
-            return islice(content.pieces(name, job.version, job.size), 1, None)
-
-        first = content.piece(name, job.version, content.block_size)
-        return Upload(job.size, first, rest)
+        first = content.piece(name, version, content.block_size, start)
+        return Upload(size, first, lambda: islice(pieces(), 1, None))
 
 
 class FileUploads:

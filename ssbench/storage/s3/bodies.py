@@ -26,7 +26,7 @@ from ssbench.core.naming import (
 from ssbench.core.settings import StorageSettings
 from ssbench.core.text import printable
 from ssbench.storage.base import order_fault
-from ssbench.storage.http.response import LISTING_MAX, RESPONSE_MAX, StreamingCollector, XmlReader
+from ssbench.storage.http.response import LISTING_MAX, RESPONSE_MAX, Collector, XmlReader
 from ssbench.storage.s3.options import LEGAL_BUCKETS, check_bucket
 
 RUN_HEADER = "x-amz-meta-ssbench-run"
@@ -181,7 +181,7 @@ class NextPage(NamedTuple):
     folder: str = ""  #: the last common prefix so far
 
 
-class ItemCounter(StreamingCollector):
+class ItemCounter(Collector):
     """Counts the entries of a listing as it arrives, without marks, and keeps no more than their
     names. It parses none of them: 1,000 would cost a hundred times the request. Buffers one entry.
 
@@ -195,7 +195,7 @@ class ItemCounter(StreamingCollector):
     def __init__(
         self, prefix: str, before: str, limit: int, at: NextPage | None = None, wanted: str = ""
     ) -> None:
-        super().__init__()
+        super().__init__(LISTING_MAX)
         self.items = 0
         self.has_wanted = False
         self._at, self._wanted = at or NextPage(""), wanted

@@ -21,7 +21,7 @@ from ssbench.storage.base import (
     StoreLimits,
     order_fault,
 )
-from ssbench.storage.http.response import LISTING_MAX, Collector, StreamingCollector
+from ssbench.storage.http.response import LISTING_MAX, Collector
 
 Name = Annotated[str, Meta(min_length=1, max_length=4096)]
 Count = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
@@ -95,7 +95,7 @@ class Listing(Collector):
         return rows
 
 
-class NameCounter(StreamingCollector):
+class NameCounter(Collector):
     """Counts the entries of a listing in plain text: one name a line. Keeps at most one line.
 
     Plain text is a fifth of the JSON, and counting its lines costs next to nothing. A name with a
@@ -108,7 +108,7 @@ class NameCounter(StreamingCollector):
     """
 
     def __init__(self, prefix: bytes, limit: int, after: bytes = b"", wanted: bytes = b"") -> None:
-        super().__init__()
+        super().__init__(LISTING_MAX)
         self.count = 0
         self.has_wanted = False
         self.last = after  #: the last name so far
