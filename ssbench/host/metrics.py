@@ -103,7 +103,7 @@ class HostSampler:
         self._clock = clock
         self._store = [psutil.Process(pid) for pid in store_pids if psutil.pid_exists(pid)]
         self._process = psutil.Process()
-        self._loop_clock = _clock_of(loop_thread)
+        self._loop_clock = time.pthread_getcpuclockid(loop_thread)
         self._loop_schedule = Path(f"/proc/self/task/{native_id}/schedstat")
         self._speeds = _interface_speeds()
         self._before_ns = clock()
@@ -139,9 +139,7 @@ class HostSampler:
             "swap": psutil.swap_memory(),
             "process_cpu_percent": process.user + process.system,
             "store_cpu_percent": self._store_seconds(),
-            "loop_cpu_percent": (
-                None if self._loop_clock is None else time.clock_gettime(self._loop_clock)
-            ),
+            "loop_cpu_percent": (time.clock_gettime(self._loop_clock)),
             "loop_waiting_percent": waited_seconds(self._loop_schedule),
             "disk_read_bytes_per_s": disk.read_bytes if disk else None,
             "disk_written_bytes_per_s": disk.write_bytes if disk else None,
@@ -188,13 +186,6 @@ def tcp_retransmits(snmp: Path = _SNMP) -> int | None:
         return int(dict(zip(*lines, strict=True))["RetransSegs"])
     except (OSError, TypeError, ValueError, KeyError):
         return None
-
-
-def _clock_of(thread: int) -> int | None:
-    """The clock of a thread's CPU time; None if the system has none."""
-    if not hasattr(time, "pthread_getcpuclockid"):
-        return None
-    return time.pthread_getcpuclockid(thread)
 
 
 def _interface_speeds() -> dict[str, float]:

@@ -85,8 +85,7 @@ def usable_cores(own: Path = _OWN_CGROUP, root: Path = _CGROUPS) -> int:
     By its affinity, and by the CPU quotas of its control group (version 2) and those above, such as
     a container's limit or ``CPUQuota=`` of systemd. A quota of 2.5 cores counts as 2.
     """
-    has_affinity = hasattr(os, "sched_getaffinity")
-    cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+    cores = len(os.sched_getaffinity(0))
     with suppress(OSError, ValueError):
         found = re.search(r"^0::/(.*)$", own.read_text(), re.MULTILINE)
         group = root / (found[1] if found else "")

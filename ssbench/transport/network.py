@@ -324,8 +324,8 @@ def _ping(connection: socket.socket) -> list[float]:
 def _send_body(connection: socket.socket, request: MeasureRequest) -> list[float | None]:
     """Send a body; returns the round trips of its last line."""
     connection.settimeout(IDLE_S)
-    if hasattr(socket, "TCP_NOTSENT_LOWAT"):  # else megabytes may wait here when the time is over
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT)
+    # Or megabytes may wait here when the time is over.
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT)
     # Random, so that no device on the way compresses it.
     block = memoryview(os.urandom(_CHUNK).translate(_OF_BODY))
     left = request.size_bytes or MAX_BYTES
@@ -380,8 +380,6 @@ def receive_body(
 
 def _round_trip_s(connection: socket.socket) -> float | None:
     """The smoothed round trip of the kernel's TCP; None if it has none."""
-    if not hasattr(socket, "TCP_INFO"):
-        return None
     info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _RTT.size)
     return _RTT.unpack(info)[0] / 1e6 if len(info) == _RTT.size else None
 

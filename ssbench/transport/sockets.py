@@ -29,7 +29,6 @@ BACKLOG = 1024
 #: (With these, a stopped worker takes about 250 batches of one job, 60 bytes each.)
 _WORK_BUFFER_BYTES = 4096
 _DEAD_MS = 10_000
-HAS_BATCH = hasattr(os, "SCHED_BATCH")
 
 
 LOOPBACK = "127.0.0.1"
@@ -80,10 +79,10 @@ def batch_scheduling() -> Iterator[None]:
     """Threads started within run under SCHED_BATCH for all their life; this one does within.
 
     A thread inherits the policy of the one that starts it. libzmq has an option for the same, but
-    aborts the process if the system does not permit it. Only Linux has this policy.
+    aborts the process if the system does not permit it.
     """
     # Another policy was chosen by the user.
-    if not HAS_BATCH or os.sched_getscheduler(0) != os.SCHED_OTHER:
+    if os.sched_getscheduler(0) != os.SCHED_OTHER:
         yield
         return
     with suppress(OSError):  # not permitted: it is only slower

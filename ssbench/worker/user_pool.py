@@ -14,7 +14,6 @@ import random
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from time import perf_counter_ns
 from typing import Any
 
 import gevent
@@ -354,7 +353,7 @@ class UserPool:
         held = self._held
         held.release_due(self._clock() - self._origin_ns)
         if held.delayed and held.delayed[0][0] != self._due_ns:
-            self._due_timer = self._due_timer or make_timer(self._on_due)
+            self._due_timer = self._due_timer or Timer(self._on_due)
             self._due_ns = held.delayed[0][0]
             self._due_timer.set(self._due_ns + self._origin_ns)
 
@@ -619,16 +618,13 @@ class Timerfd:
     The loop's own timers count from the start of its iteration and in whole milliseconds: they are
     late by 0.5 to 1.1 ms. A timerfd is late by a tenth of that.
 
-    :raises OSError: this system has no timerfd, or no descriptor is left.
+    :raises OSError: no descriptor is left.
     """
 
     def __init__(self) -> None:
         libc: Any = ctypes.CDLL(None, use_errno=True)
-        try:
-            create, self._settime = libc.timerfd_create, libc.timerfd_settime
-        except AttributeError as error:
-            raise OSError("this system has no timerfd") from error
-        self.fd: int = create(_CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC)
+        self._settime = libc.timerfd_settime
+        self.fd: int = libc.timerfd_create(_CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC)
         if self.fd < 0:
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number))
@@ -653,8 +649,11 @@ class Timerfd:
         self.fd = -1
 
 
-class TimerfdTimer(Timerfd):
-    """A timerfd that the event loop watches.
+class Timer(Timerfd):
+    """A timerfd that the event loop watches. It calls once at the time that was set last; at once
+    if that is past.
+
+    :param call: called in the hub: it must not wait for anything.
 
     :raises OSError: as ``Timerfd``.
     """
@@ -673,39 +672,3 @@ class TimerfdTimer(Timerfd):
         if self.fd >= 0:
             self._watcher.close()
             super().close()
-
-
-class LoopTimer:
-    """By a timer of the event loop."""
-
-    def __init__(self, call: Callable[[], object]) -> None:
-        self._call = call
-        self._timer: Any = None
-
-    def set(self, at_ns: int) -> None:
-        self.close()
-        loop = get_hub().loop
-        loop.update_now()  # timers count from what the loop takes for now
-        self._timer = loop.timer(max(at_ns - perf_counter_ns(), 0) / SECOND_NS)
-        self._timer.start(self._call)
-
-    def close(self) -> None:
-        if self._timer is not None:
-            self._timer.close()
-            self._timer = None
-
-
-Timer = TimerfdTimer | LoopTimer
-
-
-def make_timer(call: Callable[[], object]) -> Timer:
-    """The most exact one that this system has.
-
-    It calls once at the time of perf_counter_ns that was set last; at once if that is past.
-
-    :param call: called in the hub: it must not wait for anything.
-    """
-    try:
-        return TimerfdTimer(call)
-    except OSError:
-        return LoopTimer(call)

@@ -13,7 +13,6 @@ from ssbench.transport.key import CurveKey
 from ssbench.transport.master_transport import MasterTransport
 from ssbench.transport.sockets import (
     BACKLOG,
-    HAS_BATCH,
     TransportError,
     batch_scheduling,
     make_socket,
@@ -23,8 +22,6 @@ from tests.transport.ends import ANY, PATIENCE_S, all_channels, worker_of
 
 #: Long enough for a handshake on loopback, which takes some 20 ms, to have happened.
 GRACE_S = 0.4
-
-has_batch = pytest.mark.skipif(not HAS_BATCH, reason="only Linux has batch threads")
 
 
 @pytest.mark.program("ipv6")
@@ -84,7 +81,6 @@ def policies() -> tuple[int, int]:
     return os.sched_getscheduler(0), found[0]
 
 
-@has_batch
 def test_another_policy_is_not_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getscheduler", lambda pid: os.SCHED_IDLE)
     monkeypatch.setattr(os, "sched_setscheduler", None)
@@ -92,7 +88,6 @@ def test_another_policy_is_not_changed(monkeypatch: pytest.MonkeyPatch) -> None:
         pass
 
 
-@has_batch
 def test_without_permission_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*args: object) -> None:
         raise PermissionError

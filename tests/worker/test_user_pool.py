@@ -479,11 +479,11 @@ class HeldTimer:
 def test_a_job_starts_when_it_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
     timers: list[HeldTimer] = []
 
-    def make_timer(call: Callable[[], object]) -> HeldTimer:
+    def timer(call: Callable[[], object]) -> HeldTimer:
         timers.append(HeldTimer(call))
         return timers[0]
 
-    monkeypatch.setattr(user_pool, "make_timer", make_timer)
+    monkeypatch.setattr(user_pool, "Timer", timer)
     driver = Driver()
     team = Team(driver, 2)
     now_ns = driver.now_ns - 2 * SECOND
