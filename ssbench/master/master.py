@@ -17,7 +17,14 @@ from msgspec.structs import replace
 
 from ssbench import __version__
 from ssbench.core.columns import unpack_column
-from ssbench.core.dispatch.workers import Event, WorkerJoined, WorkerLeft, Workers, WorkerState
+from ssbench.core.dispatch.workers import (
+    BYTES_OF_MESSAGE,
+    Event,
+    WorkerJoined,
+    WorkerLeft,
+    Workers,
+    WorkerState,
+)
 from ssbench.core.errors import SsbenchError
 from ssbench.core.live import Observer
 from ssbench.core.messages import (
@@ -374,9 +381,9 @@ class Master:
         tick_s = (self._next_tick_ns - self._clock() + _POLL_NS) / SECOND_NS
         wait_s = min(wait_s, tick_s, workers.wait_s(now_ns))
         secrets = self.workers.secrets
-        for message in self._transport.receive(wait_s, secrets, or_writable=unsent):
+        for message, size_bytes in self._transport.receive(wait_s, secrets, or_writable=unsent):
             handler = self._on.get(type(message))
-            if handler is None:
+            if handler is None or not self._may_say(message, size_bytes):
                 self._rejected += 1
             else:
                 handler(message, self._clock())
@@ -386,6 +393,15 @@ class Master:
         if now_ns >= self._next_tick_ns:
             self._tick(now_ns)
         self._drain_machines()
+
+    def _may_say(self, message: Any, size_bytes: int) -> bool:
+        """Whether a worker may send this: it is present and can pay, or comes or goes. Results cost
+        what they are worth, unless they are rejected."""
+        kind, sender = type(message), message.incarnation
+        more = 0 if kind is Results else size_bytes // BYTES_OF_MESSAGE
+        if self.workers.charge(sender, 1 + more):
+            return True
+        return kind in (Hello, Bye) and sender not in self.workers.present
 
     def _send_jobs(self, phase: PhaseMachine) -> bool:
         """Send jobs as far as workers take them; returns whether some are left."""
@@ -489,9 +505,10 @@ class Master:
         phase = self._phase
         if phase is None:
             self._rejected += 1
-            return
-        columns = phase.receive_results(results, now_ns)
-        if columns is not None:
+        columns = phase.receive_results(results, now_ns) if phase else None
+        if columns is None:
+            self.workers.charge(results.incarnation, len(results.packed) // BYTES_OF_MESSAGE)
+        else:
             worker = self.workers.present[results.incarnation]
             schema = worker.hello.schemas[results.schema]
             self.recorder.append_results(self.workers.phase, worker.index, schema, results.packed)

@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 
 WAIT_S = 0.05  #: between two steps, at most
 _SENDS_PER_STEP = 64
-_BYTES_OF_NUMBER = 256  #: of results that are rejected: they cost as much as a number named
 _MAX_NAMED = 5  #: workers in a warning
 _RAMP_NS = SECOND_NS // 4  #: between two changes of the number of users on a ramp
 _OVER = ("complete", "")  #: the time is over
@@ -412,7 +411,7 @@ class PhaseMachine:
     def receive(self, message: Ack | Returned, now_ns: int) -> None:
         """A worker has batches, or returns jobs that it has not started."""
         numbers = message.batches if isinstance(message, Ack) else message.numbers
-        if not self._workers.may_name(message.incarnation, len(numbers)):
+        if not self._workers.charge(message.incarnation, len(numbers)):
             return
         if message.run != self._workers.settings.run_id:
             return
@@ -425,8 +424,7 @@ class PhaseMachine:
         """Returns the columns of results; None if they are rejected, and must not be recorded: they
         are of another phase, one of the jobs is not the worker's, or they are impossible."""
         here, dispatcher = (self._workers.settings.run_id, self._plan.phase), self.dispatcher
-        may_name, sender = self._workers.may_name, results.incarnation
-        if not may_name(sender, len(results.acked)):
+        if not self._workers.charge(results.incarnation, len(results.acked)):
             dispatcher.counts.rejected += 1
             return None
         if (results.run, results.phase) != here:
@@ -436,7 +434,6 @@ class PhaseMachine:
             dispatcher.acked(results.incarnation, results.acked, now_ns)
         columns = dispatcher.results(results.incarnation, results.packed, now_ns, results.schema)
         if columns is None:
-            may_name(sender, len(results.packed) // _BYTES_OF_NUMBER)
             if dispatcher.rejection:
                 self._warn_of_results(results.incarnation, dispatcher.rejection)
             return None

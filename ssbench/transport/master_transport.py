@@ -156,8 +156,8 @@ class MasterTransport:
 
     def receive(
         self, timeout_s: float, secrets: Mapping[int, bytes], *, or_writable: bool = False
-    ) -> Iterator[Message]:
-        """Messages from workers; waits for the first one up to the timeout.
+    ) -> Iterator[tuple[Message, int]]:
+        """Messages from workers, with the bytes of each; waits for the first one up to the timeout.
 
         :param secrets: of the workers, by incarnation. A message of one of these must have its
             seal, a hello that of its own secret; messages of others are the caller's to judge.
@@ -170,7 +170,7 @@ class MasterTransport:
         left, bytes_left = RECEIVED_AT_ONCE, BYTES_AT_ONCE
         while data is not None:
             try:
-                yield _sealed_message(data, secrets)
+                yield _sealed_message(data, secrets), len(data)
             except MessageError as error:
                 self._rejected.add(error)
             left -= 1

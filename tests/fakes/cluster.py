@@ -18,7 +18,16 @@ from msgspec.structs import replace
 from ssbench import __version__
 from ssbench.core.columns import Schema
 from ssbench.core.errors import ExitStatus
-from ssbench.core.messages import Bye, ControlState, Heartbeat, Hello, Message, Results, unpack
+from ssbench.core.messages import (
+    Bye,
+    ControlState,
+    Heartbeat,
+    Hello,
+    Message,
+    Results,
+    encode,
+    unpack,
+)
 from ssbench.core.model import ErrorKind, Job, Phase, Result, Stage, Timing, WorkerExit
 from ssbench.core.records import Record
 from ssbench.core.settings import Limits, StorageSettings
@@ -372,14 +381,14 @@ class Cluster:
 
     def receive(
         self, timeout_s: float, secrets: Mapping[int, bytes], *, or_writable: bool = False
-    ) -> Iterator[Message]:
+    ) -> Iterator[tuple[Message, int]]:
         until_ns = self.now_ns + max(int(timeout_s * SECOND), 1)
         while not (found := self._arrived()) and self.now_ns < until_ns:
             self.now_ns = min(self.now_ns + STEP_NS, until_ns)
             self._step()
             if or_writable and any(worker.can_take for worker in self.workers):
                 break
-        yield from found
+        yield from ((message, len(encode(message))) for message in found)
 
     def _arrived(self) -> list[Message]:
         if not self._coming:

@@ -79,7 +79,7 @@ class ScriptedMaster:
         """Take in what comes; a control_state now and then, unless there are to be none."""
         if self.broadcasting:
             self.broadcast()
-        self.received += self.transport.receive(seconds, {})
+        self.received += [message for message, _ in self.transport.receive(seconds, {})]
 
     def expect(
         self, kind: type[Kind], fits: Callable[[Kind], object] = lambda message: True
@@ -191,7 +191,8 @@ class WorkerThread:
         while self._thread.is_alive() and time.monotonic() < deadline:
             hellos = [hello.incarnation for hello in master.all_of(Hello)]
             master.broadcast(quit=True, workers=dict.fromkeys(hellos, (0, None)), refused={})
-            master.received += master.transport.receive(0.02, {})
+            master.broadcasting = False
+            master.listen(0.02)
         assert not self._thread.is_alive(), "the worker does not end"
 
 

@@ -5,14 +5,34 @@ The same faults on real processes, sockets and a real Swift are in tests/e2e/fau
 
 from __future__ import annotations
 
+import cProfile
+import re
 from collections.abc import Callable
+from types import CodeType
 
 import pytest
 from msgspec.structs import replace
 
 from ssbench.core.columns import pack_results
 from ssbench.core.errors import ExitStatus
-from ssbench.core.messages import MAX_NUMBERS, Ack, Bye, Message, Results, Returned, pack
+from ssbench.core.messages import (
+    MAX_NUMBERS,
+    Ack,
+    Addresses,
+    Bye,
+    Expired,
+    Heartbeat,
+    Hello,
+    Host,
+    Leaving,
+    Message,
+    Network,
+    Profiled,
+    Ready,
+    Results,
+    Returned,
+    pack,
+)
 from ssbench.core.model import ErrorKind, Phase, Stage
 from ssbench.master.phase_machine import PhasePlan
 from tests.core.workload.fleet import Ledger, row
@@ -86,7 +106,38 @@ def lists_of(kind: type[Message]) -> Callable[[Cluster], None]:
     return begin
 
 
-TOO_MANY = "it named more batches and jobs than were sent"
+TOO_MANY = "it sent more messages, batches and jobs than it was due"
+
+#: What a worker has a reason to say now and then.
+FLOODS: dict[str, Message] = {
+    "hellos": Hello(0, 0, "w0", 4, "host", 1, "1.0"),
+    "heartbeats": Heartbeat(0, 10**6, 0, 0, 0, 0, 0),
+    "readies": Ready(0, "run", Phase.RUN, False),
+    "metrics": Host(0, 0, "", dict.fromkeys(map("cpu{}".format, range(500)), 1.0)),
+    "profiles": Profiled(0, "run", dict.fromkeys(map("a{}".format, range(500)), 1), 1, 1),
+    "addresses": Addresses(0, "run", Phase.RUN, ["192.0.2.1:80"] * 60),
+    "checks": Network(0, 1, None, "x" * 4000),
+    "expiries": Expired(0, 10**6),
+    "farewells": Leaving(0),
+    "empty lists": Ack(0, "run", []),
+    "lists of nothing": Returned(0, "another", []),
+    "empty results": Results(0, "another", Phase.RUN, [], b""),
+}
+#: Messages of one poll, a hundred times a second.
+FLOOD, FLOOD_POLLS = 256, 100
+
+
+def floods_of(message: Message) -> Callable[[Cluster], None]:
+    """A worker repeats one message as often as the master reads it, for a second."""
+
+    def begin(cluster: Cluster) -> None:
+        liar = cluster.workers[0]
+        repeated = message._replace(incarnation=liar.machine.incarnation)
+        for n in range(FLOOD_POLLS):
+            cluster.at(n / 100, lambda: [cluster.send(liar, repeated) for _ in range(FLOOD)])
+
+    return begin
+
 
 #: fault, what the master says of the lost worker
 LOSSES: dict[str, tuple[Callable[[Cluster], None], str]] = {
@@ -118,6 +169,33 @@ def test_a_lost_worker_loses_what_it_held_and_nothing_runs_twice(
     assert len(lost) == 1
     assert reason in lost[0]
     assert [name.split()[0] for name in cluster.master.workers_lost] == ["w0"]
+
+
+def work_of_master(cluster: Cluster) -> int:
+    """Calls of the master's functions in a run that loses one of three workers."""
+    with cProfile.Profile() as profile:
+        outcome = cluster.run(6000)
+    counts = outcome.counts
+    assert (outcome.ended, counts.sent, counts.failed) == ("complete", 6000, 0)
+    assert counts.lost <= 16
+    assert [name.split()[0] for name in cluster.master.workers_lost] == ["w0"]
+    return sum(
+        each.callcount
+        for each in profile.getstats()
+        if isinstance(each.code, CodeType)
+        and re.search("ssbench/(master|core/dispatch)/", each.code.co_filename)
+    )
+
+
+@pytest.mark.parametrize("flood", FLOODS)
+def test_a_worker_that_floods_is_dropped_and_takes_a_small_share_of_the_master(flood: str) -> None:
+    """Nearly all of its 25,600 messages are rejected before anything is done."""
+    honest, flooded = Cluster(), Cluster()
+    honest.at(3.0, lambda: kill_local(honest))
+    flooded.at(3.0, lambda: floods_of(FLOODS[flood])(flooded))
+    work = work_of_master(flooded) - work_of_master(honest)
+    assert any(TOO_MANY in text for text in flooded.messages)
+    assert work < 7 * FLOOD_POLLS * FLOOD
 
 
 @pytest.mark.parametrize("kind", ["bye", "detail of an error"])

@@ -49,7 +49,7 @@ def all_channels(
 
     def results() -> bool:
         transport.send(Expired(1, 2))
-        received.extend(master.receive(0.005, {}))
+        received.extend(message for message, _ in master.receive(0.005, {}))
         return Expired(1, 2) in received
 
     def states() -> bool:

@@ -60,9 +60,9 @@ def test_a_long_message_is_decoded_only_if_a_present_worker_sealed_it(
             peer.connect(f"tcp://127.0.0.1:{master.ports.results}")
             for data in (spoiled, forged, encode(Bye(2, ""))):
                 peer.send(data)
-            received: list[Message] = []
+            received: list[tuple[Message, int]] = []
             assert until(lambda: bool(received.extend(master.receive(0.05, secrets)) or received))
-        assert received == [Bye(2, "")]
+        assert received == [(Bye(2, ""), len(encode(Bye(2, ""))))]
         assert master.rejected == 2
         assert ("not sealed" if secrets else "not present") in caplog.text
         assert "expected" not in caplog.text.lower()
@@ -76,6 +76,6 @@ def test_a_long_hello_is_not_decoded() -> None:
             peer.connect(f"tcp://127.0.0.1:{master.ports.results}")
             for each in (data, encode(Bye(2, ""))):
                 peer.send(each)
-            received: list[Message] = []
+            received: list[tuple[Message, int]] = []
             assert until(lambda: bool(received.extend(master.receive(0.05, {})) or received))
-        assert (received, master.rejected) == ([Bye(2, "")], 1)
+        assert ([message for message, _ in received], master.rejected) == ([Bye(2, "")], 1)

@@ -23,7 +23,7 @@ from msgspec import Struct, field
 
 from ssbench.core.columns import layout, unpack_column, unpack_details, unpack_ints
 from ssbench.core.dispatch.result_bounds import ResultBounds
-from ssbench.core.dispatch.workers import Workers
+from ssbench.core.dispatch.workers import EARNED_BY_BATCH, Workers
 from ssbench.core.errors import MessageError
 from ssbench.core.model import SECOND_NS, ErrorKind, Failure, Job, Phase, Result
 from ssbench.core.text import plural, said
@@ -283,7 +283,7 @@ class Dispatcher(Struct):
                 self._sent[self.next_batch] = batch
                 self.next_batch += 1
                 batches.append(batch)
-            self.workers.numbers_sent += len(jobs) + ceil(len(jobs) / most)
+            self.workers.earned += len(jobs) + EARNED_BY_BATCH * ceil(len(jobs) / most)
         if not batches and self._drained_ns is None and self.workload.finished:
             self._drained_ns = now_ns
         return batches

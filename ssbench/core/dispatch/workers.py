@@ -47,9 +47,16 @@ MAX_NAMES, MAX_REFUSED, MAX_DEPARTED = 16384, 256, 16384
 #: the limit is ignored; the worker repeats it a second later.
 _BURST, _BURST_PER_NAME = MAX_WORKERS, 16
 _PER_S, _PER_S_PER_NAME = 20, 1
-#: Of batches and jobs that a worker may name although they were sent before it joined: what an
-#: earlier incarnation has left.
-_NAMED_FROM_BEFORE = 4096
+#: All that a worker sends is paid from one account: a message costs 1, and 1 for each so many
+#: bytes; a batch or job that it names costs 1. What was sent to any worker earns as much: 1 for a
+#: job; for a batch 1, its acknowledgement, and a message each of its results and of what is
+#: returned. A second earns the rest, for heartbeats and metrics (those of 1,000 cores cost 100).
+BYTES_OF_MESSAGE = 256
+EARNED_BY_BATCH = 4
+_EARNED_PER_S = 256
+#: What a worker has when it joins, as an earlier incarnation left batches and jobs; and at most: it
+#: may return all jobs of 100,000 users.
+_EARNED_BEFORE, _MOST_SAVED = 4096, 1 << 18
 
 
 class _Quota(Struct, eq=False):
@@ -92,8 +99,7 @@ class WorkerState(Struct, eq=False):
     cpu_percent: float | None = None  #: of its process, in per cent of one core; None: unknown
     #: of each schema of its results; None: can't be used
     layouts: Sequence[ResultLayout | None] = ()
-    #: batches and jobs that it named, with those that had been sent before it joined
-    named: int = 0
+    spent: float = 0  #: for what it sent, from what all could spend when it joined
 
     def __post_init__(self) -> None:
         self.layouts = layouts(self.hello.schemas, ResultLayout)
@@ -172,7 +178,7 @@ class Workers:
         self.assigned_users = 0  #: users that are assigned to workers
         self.assigned_groups = [0]  #: the same by group
         self.workers_with_users = 0  #: number of workers with at least one user
-        self.numbers_sent = 0  #: batches and jobs that were sent, to all workers
+        self.earned = 0.0  #: by all workers: what each of them may have spent
         self.load_workers = 0  #: number of workers that can run users
         self.draining: frozenset[int] = frozenset()  #: workers without users that still get jobs
         self.closed_socket = False  #: a worker has closed its work socket, which may still get jobs
@@ -197,6 +203,7 @@ class Workers:
         self._renewal_fault = ""
         self._exits: list[tuple[int, WorkerExit]] = []  # when they count
         self._alone_since_ns = 0
+        self._earned_ns: int | None = None  # until when time has earned
 
     def __repr__(self) -> str:
         return f"<Workers {self.phase.name} {len(self.present)} for {self.users} users>"
@@ -306,7 +313,8 @@ class Workers:
             reason = said(message.reason) or "it ended"
             return [self._remove(worker, reason, said_bye=True)] if worker else []
         if isinstance(message, Leaving):
-            if worker:  # its users go to others, and it drains like one without users
+            # Its users go to others, and it drains like one without users.
+            if worker and not worker.leaving:
                 worker.leaving = True
                 self.allocate_users()
         elif worker and message.token_serial == self.settings.newest.serial:
@@ -318,7 +326,6 @@ class Workers:
         incarnation, or an unresponsive worker of the same id. A dropped worker must return as a new
         incarnation: its jobs are accounted for.
         """
-        self.state_changed = True
         if hello.incarnation in self.present or hello.incarnation in self._gone:
             return []
         before = self.present.get(hello.previous)
@@ -343,8 +350,8 @@ class Workers:
         for other in replaced:
             self._drop(other)
         self._forget_refusal(hello.incarnation)
-        named = self.numbers_sent - _NAMED_FROM_BEFORE
-        worker = WorkerState(index, hello, fresh_ns=now_ns, named=named)
+        spent = self.earned - _EARNED_BEFORE
+        worker = WorkerState(index, hello, fresh_ns=now_ns, spent=spent)
         self.present[hello.incarnation] = self._by_name[hello.worker_id] = worker
         self.secrets[hello.incarnation] = hello.secret
         self.load_workers += not worker.metrics_only
@@ -364,6 +371,7 @@ class Workers:
     def _refuse(self, hello: Hello, reason: str, now_ns: int) -> None:
         """Put the refusal into control states, up to a limit; above it, ignore the hello."""
         if hello.incarnation in self.refused or len(self.refused) < MAX_REFUSED:
+            self.state_changed = self.state_changed or hello.incarnation not in self.refused
             self.refused[hello.incarnation] = reason
             self._refused_ns[hello.incarnation] = now_ns
 
@@ -449,16 +457,14 @@ class Workers:
         self.draining = self.draining.difference([ready.incarnation]).union(drains)
         return worker
 
-    def may_name(self, incarnation: int, numbers: int) -> bool:
-        """Whether a worker may name this many batches or jobs, which then count as named.
-
-        An honest one names each once, so no more than were sent. ``tick`` drops one that does.
-        """
+    def charge(self, incarnation: int, cost: int) -> bool:
+        """Whether a worker may send this, which then counts as spent; False for one that is not
+        present. ``tick`` drops one that has spent more than it may."""
         worker = self.present.get(incarnation)
         if worker is None:
             return False
-        worker.named += numbers
-        return worker.named <= self.numbers_sent
+        worker.spent = max(worker.spent, self.earned - _MOST_SAVED) + cost
+        return worker.spent <= self.earned
 
     def children_exited(self, exits: Iterable[WorkerExit], now_ns: int) -> None:
         """Processes of local workers have ended; ``tick`` gives them up a little later."""
@@ -470,8 +476,11 @@ class Workers:
             _, ended = self._exits.pop(0)
             self.children_ended += 1
             yield from self._drop_child(ended)
-        for worker in [w for w in self.present.values() if w.named > self.numbers_sent]:
-            yield self._remove(worker, "it named more batches and jobs than were sent")
+        since_ns = now_ns if self._earned_ns is None else self._earned_ns
+        self.earned += (now_ns - since_ns) * _EARNED_PER_S / SECOND_NS
+        self._earned_ns = now_ns
+        for worker in [w for w in self.present.values() if w.spent > self.earned]:
+            yield self._remove(worker, "it sent more messages, batches and jobs than it was due")
         overdue = [w for w in self.present.values() if now_ns - w.fresh_ns > self.timeout_ns]
         for worker in overdue:
             reason = f"no heartbeat for {self.limits.worker_timeout_s:g} s"
