@@ -383,9 +383,9 @@ class Master:
         secrets = self.workers.secrets
         for message, size_bytes in self._transport.receive(wait_s, secrets, or_writable=unsent):
             handler = self._on.get(type(message))
-            if handler is None or not self._may_say(message, size_bytes):
+            if handler is None:
                 self._rejected += 1
-            else:
+            elif self._admits(message, size_bytes):
                 handler(message, self._clock())
         if self._interrupted != self._reported_interrupt:
             self._report_interrupt()
@@ -394,14 +394,16 @@ class Master:
             self._tick(now_ns)
         self._drain_machines()
 
-    def _may_say(self, message: Any, size_bytes: int) -> bool:
+    def _admits(self, message: Any, size_bytes: int) -> bool:
         """Whether a worker may send this: it is present and can pay, or comes or goes. Results cost
-        what they are worth, unless they are rejected."""
+        nothing but their message, unless they are rejected."""
         kind, sender = type(message), message.incarnation
         more = 0 if kind is Results else size_bytes // BYTES_OF_MESSAGE
         if self.workers.charge(sender, 1 + more):
             return True
-        return kind in (Hello, Bye) and sender not in self.workers.present
+        stale = sender not in self.workers.present
+        self._rejected += not stale or kind is Results
+        return stale and kind in (Hello, Bye)
 
     def _send_jobs(self, phase: PhaseMachine) -> bool:
         """Send jobs as far as workers take them; returns whether some are left."""
