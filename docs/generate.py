@@ -31,13 +31,22 @@ from docs import messages as index  # noqa: E402
 from ssbench.cli.commands import COMMANDS, master_parser  # noqa: E402
 from ssbench.cli.worker_options import worker_parser  # noqa: E402
 from ssbench.core.errors import GRAVITY, ExitStatus, ScenarioError  # noqa: E402
-from ssbench.core.model import Group, LargeObject, LargeRead, Phase, SizeClass, Stage  # noqa: E402
+from ssbench.core.model import (  # noqa: E402
+    Group,
+    LargeObject,
+    LargeRead,
+    ObjectLock,
+    Phase,
+    SizeClass,
+    Stage,
+)
 from ssbench.core.operations import Body, of_phase  # noqa: E402
 from ssbench.core.option import Option  # noqa: E402
 from ssbench.core.scenario.checks import Key  # noqa: E402
 from ssbench.core.scenario.parts import (  # noqa: E402
     GROUP_KEYS,
     LARGE_KEYS,
+    LOCK_KEYS,
     READ_KEYS,
     SIZE_KEYS,
     STAGE_KEYS,
@@ -315,6 +324,7 @@ _KEYS: dict[str, tuple[Mapping[str, Key], Callable[[str], object], str, Any]] = 
     "large-object": (LARGE_KEYS, lambda key: {"large_object": {key: -1}}, "large_object.",
                      LargeObject),
     "large-read": (READ_KEYS, lambda key: {"large_read": {key: -1}}, "large_read.", LargeRead),
+    "object-lock": (LOCK_KEYS, lambda key: {"object_lock": {key: -1}}, "object_lock.", ObjectLock),
 }  # fmt: skip
 
 

@@ -95,7 +95,7 @@ def test_every_command_store_part_of_a_scenario_and_kind_of_report_has_a_table_t
     }
     schema = json.loads((ROOT / "docs/report-1.schema.json").read_text())
     assert {names for what, names in made if what == "json"} == {*schema["$defs"]}
-    parts = {"scenario", "size", "stage", "group", "large-object", "large-read"}
+    parts = {"scenario", "size", "stage", "group", "large-object", "large-read", "object-lock"}
     assert {names for what, names in made if what == "scenario-keys"} == parts
     assert {"operation-keys", "exit-statuses", "canned-scenarios"} <= {what for what, _ in made}
     assert {names for what, names in made if what == "messages"} == {*MESSAGES}

@@ -38,7 +38,6 @@ from ssbench.runner.containers import (
     page_size,
 )
 from ssbench.runner.orphans import (
-    DELETES_ALL,
     OrphanedObjects,
     SearchResult,
     delete_orphaned,
@@ -209,7 +208,7 @@ def delete_orphans(
     title = "Looking at objects" if cleaner.dry_run else "Deleting objects"
     with counted_phase(cleaner.observers, Phase.CLEANUP, title=title) as progress:
         result = delete_orphaned(cleaner.client, orphans, found, progress, dry_run=cleaner.dry_run)
-    done = result.objects or result.uploads
+    done = result.objects or result.uploads or result.versions
     if cleaner.dry_run and result.ok and not (done or result.interrupted):
         say(f"Nothing is left of run {orphans.run_id}.")
         _report_left(found, say)
@@ -228,7 +227,7 @@ def delete_orphans(
         were = "was" if result.absent == 1 else "were"
         absent = f"; {result.absent:,} {were} gone before" if result.absent else ""
         say(
-            f"Deleted {_what(result.objects, result.uploads)} of run {orphans.run_id} in"
+            f"Deleted {_what(result)} of run {orphans.run_id} in"
             f" {result.seconds:.1f} s ({result.rate(result.objects):,.1f} objects/s){absent}."
         )
         _report_failures(result, "object")
@@ -340,10 +339,8 @@ def _announce_objects(
     containers = plural(len(found.containers), "container")
     looked_for = min(found.unlisted, found.objects if result is None else result.objects)
     unlisted = f" ({looked_for:,} of them not in listings)" if looked_for else ""
-    total = _what(found.objects, found.uploads)
-    if result is not None:
-        total = _what(result.objects, result.uploads)
-    elif unlisted:  # they may be gone, as after an earlier clean-up
+    total = _what(found if result is None else result)
+    if result is None and unlisted:  # they may be gone, as after an earlier clean-up
         total = f"what is left of {total}"
     show(f"{verb} {total} of run {orphans.run_id}, in {containers}{unlisted}:")
     holding = sorted((name, count) for name, count in found.containers.items() if count)
@@ -352,10 +349,11 @@ def _announce_objects(
         show(f"Objects without the run's header ({RUN_HEADER}) stay.")
 
 
-def _what(objects: int, uploads: int) -> str:
+def _what(of: SearchResult | CleanupResult) -> str:
     """``30 objects``, and ``30 objects and 2 open uploads``."""
-    said = plural(objects, "object")
-    return f"{said} and {plural(uploads, 'open upload')}" if uploads else said
+    said = plural(of.objects, "object")
+    said += f" and {plural(of.uploads, 'open upload')}" if of.uploads else ""
+    return said + (f" and {plural(of.versions, 'version')}" if of.versions else "")
 
 
 def _report_left(found: SearchResult, show: Callable[[str], None]) -> None:
@@ -363,8 +361,6 @@ def _report_left(found: SearchResult, show: Callable[[str], None]) -> None:
     if found.unmarked.count:
         why = f"no mark of ssbench ({MARKER_HEADER}); --use-existing looks there as well"
         _report_kept(found.unmarked, why, show)
-    if found.versioned:
-        show(f"{_which(found.versioned)}: these stay; {DELETES_ALL}")
 
 
 def _report_foreign(result: CleanupResult, show: Callable[[str], None]) -> None:

@@ -131,7 +131,7 @@ def _schema(columns: Mapping[str, KnownColumn]) -> Schema:
 #: which all rows have the defaults. It names its schema by the index.
 RESULT_SCHEMAS = tuple(
     _schema(RESULT_COLUMNS)[: 1 + Result._fields.index(last)]
-    for last in ("detail", "address", "part_id")
+    for last in ("detail", "address", "part_id", "version_id")
 )
 JOB_SCHEMAS = (_schema(JOB_COLUMNS),)
 #: Columns that a batch may lack, and how many of them the schemas have.

@@ -149,6 +149,13 @@ class LargeRead(Struct, frozen=True):
     parallel: int = 4  #: parts of one object that are read at once
 
 
+class ObjectLock(Struct, frozen=True):
+    """How long what a run uploads can't be deleted."""
+
+    seconds: int  #: from its upload
+    mode: str = "governance"  #: or "compliance": nobody can end it earlier
+
+
 class InitialHeaders(Struct, frozen=True):
     """Further headers with which initial objects are uploaded."""
 
@@ -306,6 +313,8 @@ class Timing(NamedTuple):
     #: As of ``core.part_times.summary``; (): the operation has no parts.
     parts: tuple[int, ...] = ()
     part_id: bytes = b""  #: transaction id of the slowest part
+    #: Of the version that an upload made, or found; b"": the settings do not ask for it.
+    version_id: bytes = b""
 
 
 class Result(NamedTuple):
@@ -347,6 +356,7 @@ class Result(NamedTuple):
     address: int = 0  #: as in Timing; the worker's AddressRecord names it
     parts: tuple[int, ...] = ()  #: as of a Timing
     part_id: bytes = b""
+    version_id: bytes = b""  #: the same
 
 
 #: How many of Result's fields are whole numbers that every batch has; an id and a text follow.

@@ -32,6 +32,7 @@ class Target(Enum):
     """What an operation reserves. Which objects these can be follows from its effect."""
 
     OBJECT = "object"  #: one: a new one if the operation creates, else one of the population
+    VERSION = "version"  #: an older version of an object, which may be gone itself
     OBJECTS = "objects"  #: up to ``set_size`` of them, each with an outcome of its own
     PAIR = "pair"  #: a source, which stays as it is, and a new object with the source's content
     CONTAINER = "container"  #: none: the job's ``object`` is the index of a container
@@ -46,6 +47,7 @@ class Effect(Enum):
     REPLACES = "replaces"  #: gives an object of the population new content
     TOUCHES = "touches"  #: changes an object's metadata or expiry, not its content
     REMOVES = "removes"  #: an object of the population goes away
+    PRUNES = "prunes"  #: an older version goes away, for good
 
 
 class Body(Enum):
@@ -129,7 +131,7 @@ class Operation(int):
         conditional: bool = False,
         crud: bool = False,
     ) -> Operation:
-        if effect not in _EFFECTS.get(target, Effect):
+        if effect not in _EFFECTS[target]:
             raise ValueError(f"{name}: an operation on a {target.value} can't have {effect}")
         row = super().__new__(cls, number)
         row.name, row.effect, row.target, row.body = name, effect, target, body
@@ -145,7 +147,7 @@ class Operation(int):
 
     @property
     def changes_content(self) -> bool:
-        """Whether an attempt without a response leaves an object's content unknown."""
+        """Whether an attempt without a response leaves unknown what content the store has."""
         return self.effect not in (Effect.NONE, Effect.TOUCHES)
 
     @property
@@ -164,7 +166,11 @@ class Operation(int):
         replace its content meanwhile."""
         is_listing = self.target is Target.CONTAINER or self.body is Body.ENTRIES
         drawn_from_size = self.draw is not None and not is_listing
-        return drawn_from_size or self.target is Target.PAIR or self.effect is Effect.TOUCHES
+        return (
+            drawn_from_size
+            or self.target in (Target.PAIR, Target.VERSION)
+            or self.effect is Effect.TOUCHES
+        )
 
     def parameter_values(self, given: Mapping[str, int | str]) -> dict[str, int | str]:
         """The values of the row's parameters: those that are given, otherwise the defaults."""
@@ -200,7 +206,7 @@ class Operation(int):
             number,
             str(name),
             effect,
-            target=target if effect in _EFFECTS.get(target, Effect) else Target.OBJECT,
+            target=target if effect in _EFFECTS[target] else Target.OBJECT,
             body=_known(row.get("body"), Body.NONE),
             not_found=_known(row.get("not_found"), NotFound.RETRIED),
             phase=phases.get(str(row.get("phase")), Phase.RUN),
@@ -213,7 +219,9 @@ class Operation(int):
 
 #: The effects that a target can have, if not all.
 _EFFECTS = {
-    Target.OBJECTS: {*Effect} - {Effect.CONTESTS},
+    Target.OBJECT: {*Effect} - {Effect.PRUNES},
+    Target.VERSION: {Effect.NONE, Effect.PRUNES},
+    Target.OBJECTS: {*Effect} - {Effect.CONTESTS, Effect.PRUNES},
     Target.PAIR: {Effect.CREATES},
     Target.CONTAINER: {Effect.NONE},
 }
@@ -364,6 +372,14 @@ CREATE_IF_ABSENT = register(Operation(
 #: HEAD, and an upload with If-Match of the ETag that it states.
 UPDATE_IF_MATCH = register(Operation(
     17, "UPDATE_IF_MATCH", Effect.REPLACES, body=Body.SENT, conditional=True,
+))
+READ_VERSION = register(Operation(
+    18, "READ_VERSION", Effect.NONE, target=Target.VERSION, body=Body.RECEIVED,
+    not_found=NotFound.ERROR, progress=FIRST_BYTE, arguments=("version_id",),
+))
+DELETE_VERSION = register(Operation(
+    19, "DELETE_VERSION", Effect.PRUNES, target=Target.VERSION, not_found=NotFound.ERROR,
+    arguments=("version_id",),
 ))
 # fmt: on
 

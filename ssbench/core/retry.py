@@ -103,7 +103,7 @@ class Attempts(Struct):
 
     def _after_not_found(self) -> NextStep:
         operation = self.operation
-        removing = operation.effect is Effect.REMOVES
+        removing = operation.effect in (Effect.REMOVES, Effect.PRUNES)
         # An earlier attempt without response may have deleted it.
         if operation.not_found is NotFound.SUCCESS or (
             removing and (self.unknown or self.reconnects)

@@ -10,7 +10,14 @@ from ssbench.core import boundary, units
 from ssbench.core import option as types
 from ssbench.core.errors import UsageError
 from ssbench.core.hiding import Hiding
-from ssbench.core.model import ContentMix, InitialHeaders, LargeObject, LargeRead, SizeClass
+from ssbench.core.model import (
+    ContentMix,
+    InitialHeaders,
+    LargeObject,
+    LargeRead,
+    ObjectLock,
+    SizeClass,
+)
 from ssbench.core.option import EXECUTION, WORKERS, of_field
 
 MAX_WORKERS = 2048  #: of a master: each control state names them all
@@ -141,6 +148,9 @@ class StorageSettings(Hiding, frozen=True):
     source_addresses: tuple[str, ...] = ()  #: to connect from, in turn; each worker fills it in
     large_object: LargeObject | None = None  #: objects in parts; None: none
     large_read: LargeRead | None = None  #: READs in ranges; None: none
+    versioning: bool = False  #: containers keep versions of replaced and deleted objects
+    knows_versions: bool = False  #: uploads report the ids of their versions
+    object_lock: ObjectLock | None = None  #: of what the run phase uploads
     names: Mapping[str, Any] = {}  #: as core.naming.NAMINGS; {}: by run
     #: Of real files, as storage.directory.FileContents; {}: synthetic (core.content).
     contents: Mapping[str, Any] = {}

@@ -171,6 +171,7 @@ PIPELINE = (
 
 def proxy_conf(plan: Plan) -> Sections:
     filters = {f"filter:{name}": {"use": f"egg:swift#{name}"} for name in PIPELINE.split()[:-1]}
+    filters["filter:versioned_writes"] |= {"allow_object_versioning": "true"}
     filters["filter:s3api"] |= {"location": "us-east-1", "s3_acl": "false"}
     # Signed tokens; the alternative needs memcached.
     filters["filter:tempauth"] |= {

@@ -91,7 +91,12 @@ def load_lines(stats: RunStats) -> Iterator[str]:
     changed = [f"{key} {printable(str(settings[key]))}" for key in _REQUESTS if key in settings]
     if changed:
         yield f"Requests: {', '.join(changed)}"
-    for key, title in (("large_object", "Large objects"), ("large_read", "Large reads")):
+    if view.versioning:
+        yield "Versions: the containers keep those of replaced and deleted objects"
+    for key, title in (
+        ("large_object", "Large objects"), ("large_read", "Large reads"),
+        ("object_lock", "Object lock"),
+    ):  # fmt: skip
         large = settings.get(key)
         if isinstance(large, Mapping):
             kept = ", ".join(f"{name} {printable(str(value))}" for name, value in large.items())

@@ -21,11 +21,14 @@ from ssbench.core.settings import LISTED_MAX
 from ssbench.core.text import printable
 from ssbench.storage.base import (
     ContainerEntry,
+    ListedVersion,
     ObjectEntry,
     OpenUpload,
     UploadAdmin,
     VersionAdmin,
+    all_versions,
     check_listed,
+    delete_versions,
     out_of_order,
 )
 from ssbench.storage.retrying_client import RetryingClient
@@ -163,6 +166,7 @@ class CleanupResult(Struct):
     absent: int = 0  #: objects that didn't exist: only in a listing, or in the results
     foreign: int = 0  #: objects kept, since HEAD shows that the run didn't upload them
     uploads: int = 0  #: open uploads of objects in parts, aborted
+    versions: int = 0  #: of objects, deleted for good; delete markers, too
     failed_containers: int = 0
     failed_objects: int = 0
     left: int = 0  #: containers, or objects of a run, not processed before it ended early
@@ -286,6 +290,26 @@ class Deletions:
             if is_ours(upload):
                 self.raise_if_stopping()
                 self._abort(container, upload)
+
+    def delete_versions(self, container: str, is_ours: Callable[[ListedVersion], bool]) -> None:
+        """Delete versions of objects for good, where a container keeps some."""
+        storage, most = self._storage, self._client.listed_max
+        if not isinstance(storage, VersionAdmin):
+            return
+
+        def is_chosen(version: ListedVersion) -> bool:
+            self.raise_if_stopping()
+            return is_ours(version)
+
+        if self._dry_run:
+            pages = all_versions(storage, container, most)
+            self.result.versions += sum(is_chosen(each) for page in pages for each in page)
+            return
+        count, kept = self._client.call(delete_versions, storage, container, most, is_chosen)
+        self.result.versions += count
+        for version, why in kept:
+            self._fail_object(container, version.name, f"a version of it stays: {why}")
+        self.record_success()
 
     def _abort(self, container: str, upload: OpenUpload) -> None:
         storage = self._storage

@@ -14,7 +14,7 @@ Open uploads of objects in parts have no metadata to look at: name, container an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import repeat
 from typing import Any
@@ -50,7 +50,13 @@ from ssbench.runner.containers import (
     list_objects,
     open_uploads,
 )
-from ssbench.storage.base import OpenUpload, UploadAdmin
+from ssbench.storage.base import (
+    ListedVersion,
+    OpenUpload,
+    UploadAdmin,
+    VersionAdmin,
+    all_versions,
+)
 from ssbench.storage.retrying_client import RetryingClient
 
 NOOP = "noop"  #: the driver of --noop
@@ -159,6 +165,17 @@ class OrphanedObjects:
                 return number >= initial or 0 < first <= upload.begun_at <= last
         return False
 
+    def is_created(self, container: str, name: str) -> bool | None:
+        """Whether the run created the object of this name, or segment of one, in its place; False:
+        it is an initial one; None: of others."""
+        if self.in_parts:
+            name = without_segment(name)
+        for size_class, initial in enumerate(self._initial):
+            number = self.naming.number(size_class, name)
+            if number is not None and self.container(size_class, number) == container:
+                return number >= initial
+        return None
+
     def container(self, size_class: int, number: int) -> str:
         index = self.naming.container_index(size_class, number)
         return container_name(self.base, index, self.policy)
@@ -219,6 +236,12 @@ class OrphanedReplay(OrphanedObjects):
             return False
         if number in self._marks:
             self._marks[number] |= _LISTED
+        return number not in self._prepared
+
+    def is_created(self, container: str, name: str) -> bool | None:
+        number = self.naming.number(0, name)
+        if number is None or self.container(0, number) != container:
+            return None
         return number not in self._prepared
 
     def unlisted(self) -> Iterator[tuple[int, int]]:
@@ -318,7 +341,8 @@ class SearchResult(Struct):
     containers: dict[str, int] = {}
     unlisted: int = 0  #: objects in these that only the results name
     uploads: int = 0  #: open uploads of objects in parts in these
-    versioned: list[str] = []  #: those of these that keep versions, which are not searched
+    versioned: list[str] = []  #: those of these that keep versions
+    versions: int = 0  #: of the run's objects in these, but those that are there
     #: Containers that are left alone, because they carry no mark.
     unmarked: KeptContainers = field(default_factory=KeptContainers)
 
@@ -334,8 +358,8 @@ class SearchResult(Struct):
 
     @property
     def total(self) -> int:
-        """Number of all objects and uploads."""
-        return self.objects + self.uploads
+        """Number of all objects, uploads and versions."""
+        return self.objects + self.uploads + self.versions
 
 
 def find_orphaned(
@@ -375,8 +399,53 @@ def find_orphaned(
     for_each(client, search, _containers_there(client, orphans))
     show("")
     found.versioned = keeping_versions(client, [*found.containers])
+    storage = client.storage
+    for container in found.versioned:
+        assert isinstance(storage, VersionAdmin)  # nosec B101 # it said that these keep some
+        is_own = own_versions(client, orphans, container, spares=False)
+        pages = all_versions(storage, container, client.listed_max)
+        found.versions += sum(is_own(each) for page in pages for each in page)
     found.unlisted = sum(1 for _ in _unlisted(orphans, found))
     return found
+
+
+def own_versions(
+    client: RetryingClient, orphans: OrphanedObjects, container: str, *, spares: bool = True
+) -> Callable[[ListedVersion], bool]:
+    """Tells which versions and delete markers of a container a clean-up deletes for good: all of
+    objects that the run created, if these are gone, and older ones of its initial objects, if the
+    container has our mark.
+
+    :param spares: False: also older ones of objects that are there.
+    """
+    has_mark = client.call(client.storage.owns, container)
+    there = ""
+
+    def is_own(version: ListedVersion) -> bool:
+        nonlocal there
+        created = orphans.is_created(container, version.name)
+        if version.is_newest and not version.is_marker:
+            there = version.name  # its older versions follow
+            return False
+        if created:
+            return not spares or version.name != there
+        return created is False and has_mark and not version.is_newest
+
+    return is_own
+
+
+def delete_run_versions(
+    client: RetryingClient, orphans: OrphanedObjects, containers: Sequence[str]
+) -> CleanupResult:
+    """Delete the versions of a run, whose objects were deleted before. Ends, and fails, as
+    ``cleanup.delete`` does."""
+    deletions = Deletions(client, lambda: None)
+
+    def clean(container: str) -> None:
+        deletions.delete_versions(container, own_versions(client, orphans, container))
+
+    deletions.run(containers, clean)
+    return deletions.result
 
 
 def abort_orphaned_uploads(client: RetryingClient, orphans: OrphanedObjects) -> CleanupResult:
@@ -451,7 +520,7 @@ def delete_orphaned(
 
     def on_done() -> None:
         result = deletions.result
-        done = result.objects + result.absent + result.foreign + result.uploads
+        done = result.objects + result.absent + result.foreign + result.uploads + result.versions
         progress(done, max(done, found.total))
 
     deletions = Deletions(client, on_done, run_id=orphans.run_id, dry_run=dry_run)
@@ -463,9 +532,12 @@ def delete_orphaned(
             deletions.raise_if_stopping()
         if orphans.in_parts:
             deletions.abort_uploads(container, partial(orphans.has_upload, container))
+        if container in found.versioned:
+            is_own = own_versions(client, orphans, container, spares=not dry_run)
+            deletions.delete_versions(container, is_own)
 
     deletions.run([*found.containers], clean, lambda: _unlisted(orphans, found))
     if result.ended_early:
         done = result.objects + result.absent + result.foreign + result.failed_objects
-        result.left = max(found.total - done - result.uploads, 0)
+        result.left = max(found.total - done - result.uploads - result.versions, 0)
     return result

@@ -69,6 +69,8 @@ def check(
     """
     faults = [*_long_names(limits, scenario, naming), *_big_objects(limits, scenario)]
     faults += [*_large_parameters(limits, scenario), *_large_objects(limits, scenario)]
+    if scenario.versioning and limits.versions is False:
+        faults.append("versioning: this store keeps no versions of objects (object_versioning)")
     space = check_space(state, scenario)
     return Check(tuple(faults), (space,) if space else ())
 

@@ -21,7 +21,7 @@ from ssbench.core.errors import (
     gravest,
     most_failed,
 )
-from ssbench.core.model import Phase
+from ssbench.core.model import ObjectLock, Phase
 from ssbench.core.naming import RUN_ID_BYTES, naming_of
 from ssbench.core.operations import OPERATIONS, Effect, row_of
 from ssbench.core.records import RunFooter, RunHeader
@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from ssbench.runner.results import StoredStats
     from ssbench.runner.session import Store
 
+#: So long at most a clean-up waits until versions can be deleted.
+LONGEST_WAIT_S = 60
 #: Users that upload or delete objects around a run, unless the run itself has more.
 MAX_SETUP_USERS = 64
 
@@ -124,6 +126,7 @@ class Run:
         self.run_id = secrets.token_hex(RUN_ID_BYTES)
         self.outcome = PhaseOutcome.nothing("interrupted", "interrupted before it began")
         self.reasons: dict[ExitStatus, str] = {}
+        self._keeps_versions = False  #: its containers do
         self._started_at = time.time()
         self._header: RunHeader | None = None
         self._watch: ThresholdWatch | None = None
@@ -275,12 +278,14 @@ class Run:
                 versioned = keeping_versions(client, naming_of(settings).containers[:1])
             for warning in found.warnings:
                 session.warn(warning)
-            if versioned and self._has_own_names:
-                again = f"cleanup-containers -b {scenario.container_base} deletes these, too"
+            self._keeps_versions = bool(versioned) or scenario.versioning
+            if versioned and not self._has_own_names:
                 session.warn(
-                    f"{versioned[0]} keeps versions of replaced and deleted objects, which stay"
-                    f" when the run has deleted its objects; {again}"
+                    f"{versioned[0]} keeps versions of replaced and deleted objects: no clean-up of"
+                    " ssbench deletes those of this run, whose names do not say which they are"
                 )
+            if lock := scenario.object_lock:
+                session.warn(self._lock_text(lock))
             if found.faults:
                 raise ScenarioError(found.faults)
         except SsbenchError as error:
@@ -357,6 +362,9 @@ class Run:
                 met = plural(outcome.counts.corrupt, "operation")
                 self.session.warn(f"{met} found corrupt content; the exit status will not be 0")
             self._clean_up(master)
+            if self._keeps_versions and self._has_own_names and not self.config.keep_objects:
+                with self.session.workers_kept():
+                    self._delete_versions()
             if master.workers_lost and self.scenario.large_object:
                 with self.session.workers_kept():
                     self._abort_uploads()
@@ -455,6 +463,42 @@ class Run:
 
         return self.plan.names.get("kind", "run") in KINDS
 
+    def _lock_text(self, lock: ObjectLock) -> str:
+        """What nobody can delete, and until when."""
+        until = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(time.time() + lock.seconds))
+        who = "nobody" if lock.mode == "compliance" else "nobody without a permission for that"
+        then = "the clean-up waits for that"
+        if lock.seconds > LONGEST_WAIT_S:
+            then = f"cleanup-containers -b {self.scenario.container_base} does it then"
+        return (
+            f"object_lock: {who} can delete what this run uploads for {lock.seconds:,} s after its"
+            f" upload, until {until} or later; {then}"
+        )
+
+    def _delete_versions(self) -> None:
+        """Delete the versions that the run's operations have left, and wait for short locks."""
+        from ssbench.runner.orphans import OrphanedObjects, delete_run_versions  # load slowly
+
+        session, lock = self.session, self.scenario.object_lock
+        settings = self._settings(session.store())
+        orphans = OrphanedObjects(self.scenario, self.run_id)
+        ended_s = time.monotonic()
+        with session.client(settings, self._setup_users, stoppable=False) as client:
+            versioned = keeping_versions(client, naming_of(settings).containers)
+            found = delete_run_versions(client, orphans, versioned)
+            if lock and found.failed_objects and lock.seconds <= LONGEST_WAIT_S:
+                session.info("Waiting until the locks of this run's versions end")
+                while time.monotonic() <= ended_s + lock.seconds + 1 and not self.stop.requested:
+                    client.sleep(0.2)
+                found = delete_run_versions(client, orphans, versioned)
+        left = found.failed_objects or found.failed_containers
+        if left:
+            again = f"cleanup-containers --resume-cleanup {self.path} tries again"
+            session.warn(
+                f"{plural(left, 'version')} of this run could not be deleted"
+                f" ({found.examples[0]}); {again}"
+            )
+
     def _abort_uploads(self) -> None:
         """Abort the uploads of objects in parts that lost workers left open. The clean-up did that
         for objects that the run created, so these are of initial objects.
@@ -552,6 +596,9 @@ def settings_of(store: StorageSettings, scenario: Scenario) -> StorageSettings:
         expect_continue=scenario.expect_continue,
         large_object=scenario.large_object,
         large_read=scenario.large_read,
+        versioning=scenario.versioning,
+        knows_versions=scenario.uses_versions,
+        object_lock=scenario.object_lock,
         mix=scenario.mix,
         names={} if flat else {"kind": "run", "key_names": scenario.key_names},
     )

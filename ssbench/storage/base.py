@@ -13,7 +13,7 @@ server closed while it was idle is sent again over a new connection. The driver 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from operator import lt, methodcaller
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
 
@@ -24,7 +24,7 @@ from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Job, Timing
 from ssbench.core.naming import Naming
 from ssbench.core.settings import Credentials
-from ssbench.core.text import printable
+from ssbench.core.text import plural, printable
 
 #: ``action(job, deadline_ns)`` performs the job. The deadline is a perf_counter_ns time (0: none).
 #: Returns the Timing of the response, or raises StorageError and nothing else.
@@ -53,6 +53,8 @@ METHODS: Mapping[int, str] = {
     operations.GET_TAGS: "_get_tags",
     operations.CREATE_IF_ABSENT: "_create_if_absent",
     operations.UPDATE_IF_MATCH: "_update_if_match",
+    operations.READ_VERSION: "_read_version",
+    operations.DELETE_VERSION: "_delete_version",
 }
 
 
@@ -106,6 +108,7 @@ class StoreLimits(Struct, frozen=True):
     large_objects: Mapping[str, int] | None = None
     min_part_size: int | None = None  #: bytes of a part of a large object, unless it is the last
     bulk_delete_max: int | None = None  #: names per request; 0: there is no bulk delete
+    versions: bool | None = None  #: whether containers can keep versions of objects
 
 
 class OpenStore(Protocol):
@@ -392,12 +395,111 @@ class UploadAdmin(Protocol):
         """True: it was aborted; False: it was not open."""
 
 
+class ListedVersion(NamedTuple):
+    """An entry of a container's list of versions."""
+
+    name: str  #: of the object
+    id: str
+    is_newest: bool  #: nothing replaced or deleted it
+    is_marker: bool = False  #: of a deletion: it has no content
+
+
+VersionMarker = tuple[str, str]  #: name and id
+
+
+class VersionPage(NamedTuple):
+    """A page of a list of versions."""
+
+    versions: Sequence[ListedVersion]
+    next: VersionMarker | None  #: where the next page begins; None: this was the last
+
+
+class Kept(NamedTuple):
+    """A version that could not be deleted."""
+
+    version: ListedVersion
+    why: str
+
+
+def all_versions(
+    admin: VersionAdmin, container: str, most: int
+) -> Iterator[Sequence[ListedVersion]]:
+    """Pages of the versions and delete markers of a container, but none of our own mark.
+
+    :param most: entries of the listing.
+    """
+    at, read = None, 0
+    while True:
+        versions, at = admin.list_versions(container, at)
+        read += len(versions)
+        check_listed(read, most, f"versions of {printable(container)}")
+        yield versions
+        if at is None:
+            return
+
+
+def delete_versions(
+    admin: VersionAdmin,
+    container: str,
+    most: int,
+    is_chosen: Callable[[ListedVersion], bool] = lambda version: True,
+) -> tuple[int, list[Kept]]:
+    """Delete versions and delete markers of a container, but none of our own mark; returns the
+    number of deleted ones, and those that are left.
+
+    Where a version is left, so are the markers of its object: without them it would be there again.
+
+    :param most: entries of the listing.
+    """
+    count, kept, before = 0, list[Kept](), list[ListedVersion]()
+    names: set[str] = set()  # of those that are left
+    # A page is deleted after the next one was listed, which begins behind its last entry.
+    for page in chain(all_versions(admin, container, most), [()]):
+        for are_markers in (False, True):
+            some = [
+                each
+                for each in before
+                if each.is_marker is are_markers and not (are_markers and each.name in names)
+            ]
+            left = admin.delete_versions(container, some) if some else []
+            count += len(some) - len(left)
+            kept += left
+            names |= {each.version.name for each in left if not are_markers}
+        before = [*filter(is_chosen, page)]
+    return count, kept
+
+
+def delete_all_versions(admin: VersionAdmin, container: str, most: int) -> None:
+    """Delete all versions and delete markers of a container, but none of our own mark.
+
+    :raises StorageError: the store keeps some.
+    """
+    _, kept = delete_versions(admin, container, most)
+    if kept:
+        version, why = kept[0]
+        raise StorageError(
+            ErrorKind.STATUS,
+            f"{printable(container)} keeps {plural(len(kept), 'version')} of objects:"
+            f" {printable(version.name)}: {why}",
+        )
+
+
 @runtime_checkable
 class VersionAdmin(Protocol):
     """What the admin also has if containers can keep versions of replaced and deleted objects."""
 
     def keeps_versions(self, container: str) -> bool:
         """Whether the container keeps, or has kept, versions; False if the store doesn't say."""
+
+    def list_versions(self, container: str, at: VersionMarker | None) -> VersionPage:
+        """One page of the versions and delete markers of a container, by name, of an object the
+        newest first; without those of our own mark.
+
+        :param at: ``VersionPage.next`` of the page before; None: the first page.
+        """
+
+    def delete_versions(self, container: str, versions: Sequence[ListedVersion]) -> list[Kept]:
+        """Delete versions for good; returns those that are left. One that is gone is not left."""
 
 
 _KEPT = 16  #: containers whose listings are kept at a time

@@ -31,7 +31,8 @@ class NoopStorage:
         self._placement = settings.placement
         self._serial = settings.newest.serial
         self.actions: Mapping[int, Action] = {
-            operation: _pretend(row) for operation, row in OPERATIONS.items()
+            operation: _pretend(row, settings.knows_versions)
+            for operation, row in OPERATIONS.items()
         }
 
     def connect(self, count: int) -> None:
@@ -79,7 +80,7 @@ class NoopStorage:
         """Does nothing."""
 
 
-def _pretend(row: Operation) -> Action:
+def _pretend(row: Operation, knows_versions: bool) -> Action:
     """An action that takes no time. Where content moves, it counts all of it, or the part whose
     length is an argument."""
     status = _STATUS[row.body]
@@ -93,6 +94,9 @@ def _pretend(row: Operation) -> Action:
         now = perf_counter_ns()
         return Timing(now, now, now, max(job.size, 0), status)
 
+    def versioned(job: Job, deadline_ns: int) -> Timing:
+        return moving(job, deadline_ns)._replace(version_id=b"%d" % job.number)
+
     def still(job: Job, deadline_ns: int) -> Timing:
         now = perf_counter_ns()
         return Timing(now, now, now, 0, status)
@@ -102,5 +106,7 @@ def _pretend(row: Operation) -> Action:
         return Timing(now, now, now, 0, status, items=1 + len(job.others))
 
     if row.moves_content:
+        if row.body is Body.SENT and knows_versions:
+            return versioned
         return part if length_at >= 0 else moving
     return several if row.target is Target.OBJECTS else still

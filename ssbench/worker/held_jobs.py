@@ -143,10 +143,12 @@ def pack_completed(
     numbers, operations, classes, objects, _, _, dues, others, _, groups = zip(*jobs, strict=True)
     (
         heads, firsts, lasts, moved, statuses, ids, urls, reconnects, items, each, pages, to,
-        parts, part_ids,
+        parts, part_ids, version_ids,
     ) = zip(*timings, strict=True)  # fmt: skip
-    if secrets.are_in(b" ".join(ids + part_ids)):
-        ids, part_ids = (tuple(map(secrets.masked_id, each)) for each in (ids, part_ids))
+    if secrets.are_in(b" ".join(ids + part_ids + version_ids)):
+        ids, part_ids, version_ids = (
+            tuple(map(secrets.masked_id, each)) for each in (ids, part_ids, version_ids)
+        )
     began = _pack_offsets(starts, origin_ns)
     header_ns = _durations(heads, starts)
     headers = pack_column(header_ns)
@@ -170,7 +172,7 @@ def pack_completed(
     ]  # fmt: skip
     renewed_ns = [0] * len(finished)
     return packed + pack_optional(
-        (items, others, each, groups, renewed_ns, pages, to, parts, part_ids)
+        (items, others, each, groups, renewed_ns, pages, to, parts, part_ids, version_ids)
     )
 
 
@@ -291,4 +293,5 @@ def result_of(job: Job, start_ns: int, timing: Timing, origin_ns: int) -> Result
         timing.reconnects, 0, timing.url, timing.status, 0, 0,
         timing.transaction_id, "", timing.items, job.others, timing.statuses, job.group, 0,
         timing.pages, timing.address, timing.parts, timing.part_id,
+        timing.version_id,
     )  # fmt: skip

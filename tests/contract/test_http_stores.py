@@ -40,6 +40,7 @@ from ssbench.core.operations import (
     READ,
     REMOVE,
     Operation,
+    Target,
 )
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.storage.http import connection as httpconn
@@ -80,9 +81,9 @@ def test_every_store_over_http_is_here() -> None:
 
 
 def job(operation: Operation, size: int = 50) -> Job:
-    drawn = operation.draw(Random(1), size, **operation.parameter_values({})) if (
-        operation.draw
-    ) else ()  # fmt: skip
+    drawn: tuple[int | bytes, ...] = (b"an/id",) if operation.target is Target.VERSION else ()
+    if operation.draw:
+        drawn = operation.draw(Random(1), size, **operation.parameter_values({}))
     return Job(1, operation, 0, 1, 0, size, others=(4,), arguments=drawn)
 
 

@@ -28,6 +28,7 @@ from ssbench.core.operations import (
     CREATE,
     CREATE_IF_ABSENT,
     DELETE,
+    DELETE_VERSION,
     ENSURE,
     GET_TAGS,
     HEAD,
@@ -39,6 +40,7 @@ from ssbench.core.operations import (
     PUT_TAGS,
     RANGE_READ,
     READ,
+    READ_VERSION,
     REMOVE,
     UPDATE,
     UPDATE_IF_MATCH,
@@ -66,6 +68,7 @@ SIZES = (
 
 TAGS = PUT_TAGS, GET_TAGS
 CONDITIONAL = CREATE_IF_ABSENT, UPDATE_IF_MATCH
+VERSIONS = READ_VERSION, DELETE_VERSION
 
 CONTAINERS = [f"contract_{index:06d}" for index in range(3)]
 
@@ -107,7 +110,17 @@ def on_memory() -> Iterator[Subject]:
     store = MemoryStore(bulk_delete_max=1000, tokens={"tk"})
     yield Subject(
         lambda **changes: MemoryStorage(store, settings(**{"token": "tk", **changes})),
-        lacks=[LIST, LIST_ALL, LIST_RANDOM, COPY, RANGE_READ, BULK_DELETE, *TAGS, *CONDITIONAL],
+        lacks=[
+            LIST,
+            LIST_ALL,
+            LIST_RANDOM,
+            COPY,
+            RANGE_READ,
+            BULK_DELETE,
+            *TAGS,
+            *CONDITIONAL,
+            *VERSIONS,
+        ],
         knows_content=False,
         reads_ranges=False,
     )
@@ -120,6 +133,7 @@ def on_fake_swift() -> Iterator[Subject]:
             lambda **changes: WholeDriver(settings(**{**given, **changes})),
             lacks=[*TAGS, UPDATE_IF_MATCH],
             ignores=[CREATE_IF_ABSENT],
+            refused=VERSIONS,
         )
 
 
@@ -155,7 +169,8 @@ def on_s3(
         yield Subject(
             open_driver, policies=(), rejection=403, tells_missing=False,
             lists_missing="s3_bucket" in own, part=part, kinds=("multipart",),
-            named=str if "s3_bucket" in own else bucket_of, refused=refused,
+            named=str if "s3_bucket" in own else bucket_of,
+            refused=[*refused, *(VERSIONS if "s3_bucket" in own else ())],  # not ours to turn on
         )  # fmt: skip
 
 
@@ -168,7 +183,7 @@ def on_files(place: str | None) -> Iterator[Subject]:
             policies=(),
             rejection=0,
             longest_name=255,
-            lacks=[*TAGS, *CONDITIONAL],
+            lacks=[*TAGS, *CONDITIONAL, *VERSIONS],
             reads_ranges=False,
         )
 
@@ -189,7 +204,7 @@ def on_webdav(server: DavServer, **facts: Any) -> Iterator[Subject]:
             return WholeDriver(settings(**{**given, **changes}))
 
         yield Subject(
-            open_driver, policies=(), lacks=[BULK_DELETE, *TAGS, UPDATE_IF_MATCH],
+            open_driver, policies=(), lacks=[BULK_DELETE, *TAGS, UPDATE_IF_MATCH, *VERSIONS],
             states_limits=False, has_folders=True, **facts,
         )  # fmt: skip
 
@@ -203,7 +218,17 @@ def on_outside_driver() -> Iterator[Subject]:
         given = {"store": access.settings, "token": access.credentials.payload["token"]}
         yield Subject(
             lambda **changes: WholeDriver(settings(driver=DRIVER, **{**given, **changes})),
-            lacks=[LIST, LIST_ALL, LIST_RANDOM, COPY, RANGE_READ, BULK_DELETE, *TAGS, *CONDITIONAL],
+            lacks=[
+                LIST,
+                LIST_ALL,
+                LIST_RANDOM,
+                COPY,
+                RANGE_READ,
+                BULK_DELETE,
+                *TAGS,
+                *CONDITIONAL,
+                *VERSIONS,
+            ],
             knows_content=False,
             reads_ranges=False,
         )
@@ -260,7 +285,7 @@ DRIVERS = [
         lambda: on_s3(VersityGW(), s3_bucket="contract", s3_payload="unsigned"),
         "s3-prefixes-on-versitygw", "versitygw",
     ),
-    real(lambda: on_s3(RcloneS3(), refused=TAGS), "s3-buckets-on-rclone", "rclone"),
+    real(lambda: on_s3(RcloneS3(), refused=[*TAGS, *VERSIONS]), "s3-buckets-on-rclone", "rclone"),
     real(
         lambda: on_webdav(Rclone("basic"), ignores=[CREATE_IF_ABSENT]),
         "webdav-on-rclone", "rclone",
@@ -677,6 +702,46 @@ def test_tags_are_set_and_read(subject: Subject, storage: Any) -> None:
         assert checking.actions[GET_TAGS](job(GET_TAGS), 0).items == 0
         assert refused(storage, GET_TAGS, number=9).status == 404
     checking.close()
+
+
+def test_versions_are_kept_read_and_deleted(subject: Subject) -> None:
+    if READ_VERSION in {*subject.lacks, *subject.refused} or not subject.stateful:
+        return
+    given = {"container_base": "versions", "versioning": True, "knows_versions": True}
+    driver = subject.open(**given, verify=True)
+    containers = [f"versions_{index:06d}" for index in range(3)]
+    for each in containers:
+        assert driver.make_container(each) is None
+        assert driver.make_container(each).marked
+    old, new = (
+        driver.actions[operation](written, 0).version_id
+        for operation, written in (
+            (CREATE, job(CREATE)), (UPDATE, job(UPDATE, size=120)._replace(version=1)),
+        )
+    )  # fmt: skip
+    assert len({old, new, b""}) == 3
+    of_old = job(READ_VERSION)._replace(arguments=(old,))
+    assert driver.actions[READ_VERSION](of_old, 0).bytes_moved == 150
+    with pytest.raises(StorageError) as caught:
+        driver.actions[READ_VERSION](of_old._replace(version=2), 0)
+    assert caught.value.kind is ErrorKind.CORRUPT
+    assert driver.actions[ENSURE](job(ENSURE, 4), 0).version_id
+    assert driver.actions[DELETE_VERSION](of_old, 0).bytes_moved == 0
+    with pytest.raises(StorageError) as caught:
+        driver.actions[READ_VERSION](of_old, 0)
+    assert caught.value.status == 404
+    assert driver.actions[READ](job(READ, size=120)._replace(version=1), 0).bytes_moved == 120
+    driver.actions[DELETE](job(DELETE), 0)
+    found, after = driver.list_versions(containers[0], None)
+    name = SIZES[0].name + "_000003"
+    assert [each[:1] + each[2:] for each in found] == [(name, True, True), (name, False, False)]
+    assert found[1].id.encode() == new
+    assert after is None or not driver.list_versions(containers[0], after).versions
+    assert not driver.delete_versions(containers[0], found[1:])
+    driver.delete_object(containers[1], SIZES[0].name + "_000004")
+    assert [driver.delete_container(each) for each in containers] == [True] * 3
+    assert driver.list_containers("versions", "", 10) == []
+    driver.close()
 
 
 @pytest.mark.parametrize("verify", [False, True])

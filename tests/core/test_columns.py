@@ -84,7 +84,8 @@ def a_result(script: Script) -> tuple[Any, ...]:
     last = [int64(script) if boolean(script) else 0 for _ in range(5)]
     lists = [some(script, int64) for _ in range(2)]
     parts = (some(script, int64), identifier) if boolean(script) else ((), b"")
-    return (*numbers, identifier, detail, last[0], *lists, *last[1:], *parts)
+    version = identifier if boolean(script) else b""
+    return (*numbers, identifier, detail, last[0], *lists, *last[1:], *parts, version)
 
 
 JOBS = scripted(lambda script: [a_job(script) for _ in range(1 + script.below(20))], 1000)
@@ -168,11 +169,15 @@ def test_results_of_another_release_s_schema_come_back(
 ) -> None:
     """Columns in another order, and one that is unknown here."""
     count, *packed = pack_results(rows)
-    whole = [*zip(RESULT_SCHEMAS[2], packed, strict=False), (("colour", "light"), {"any": "thing"})]
+    whole = [
+        *zip(RESULT_SCHEMAS[-1], packed, strict=False),
+        (("colour", "light"), {"any": "thing"}),
+    ]
     chance.shuffle(whole)
     layout = ResultLayout(tuple(column for column, _ in whole))
     arranged = layout.decode(msgpack.packb([count, *(data for _, data in whole)]))
-    missing = [0, [0, 0], [0, 0], 0, 0, 0, 0, [0, 0], ["plain", b"", b"\n" * count]]
+    no_ids = ["plain", b"", b"\n" * count]
+    missing = [0, [0, 0], [0, 0], 0, 0, 0, 0, [0, 0], no_ids, no_ids]
     own = [*over_the_wire([count, *packed]), *missing[len(packed) - RESULT_NUMBERS - 2 :]]
     assert over_the_wire(arranged) == own[: len(arranged)]
 

@@ -43,14 +43,14 @@ def done(draw: st.DrawFn) -> Completed:
         numbers += [draw(NUMBER), (200, 404), draw(NUMBER), draw(NUMBER)]
     if draw(st.booleans()):
         numbers += [0, (), 0, 0][len(numbers) - 5 :]
-        numbers += [(3, 1, 0, 7, 8, 9), draw(IDS)]
+        numbers += [(3, 1, 0, 7, 8, 9), draw(IDS), draw(IDS)]
     return job, start, Timing(*moments, *numbers)
 
 
 INTS = st.just(()) | st.lists(NUMBER, max_size=3).map(tuple)
 ROWS = st.tuples(
     *[st.integers(-(2**62), 2**62)] * RESULT_NUMBERS, IDS, st.text(max_size=9), NUMBER, INTS, INTS,
-    NUMBER, NUMBER, NUMBER, NUMBER, INTS, IDS,
+    NUMBER, NUMBER, NUMBER, NUMBER, INTS, IDS, IDS,
 ).map(Result._make)  # fmt: skip
 
 

@@ -15,13 +15,21 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
+from itertools import repeat
 from math import ceil
 from operator import itemgetter
 from typing import Any
 
 from msgspec import Struct, field
 
-from ssbench.core.columns import layout, unpack_column, unpack_details, unpack_ints
+from ssbench.core.columns import (
+    MAX_ARGUMENT_BYTES,
+    layout,
+    unpack_column,
+    unpack_details,
+    unpack_ids,
+    unpack_ints,
+)
 from ssbench.core.dispatch.result_bounds import ResultBounds
 from ssbench.core.dispatch.workers import EARNED_BY_BATCH, Workers
 from ssbench.core.errors import MessageError
@@ -69,6 +77,7 @@ _ERROR = 1 + Result._fields.index("error")
 _UNKNOWN = 1 + Result._fields.index("unknown")
 _DETAIL = 1 + Result._fields.index("detail")
 _STATUSES = 1 + Result._fields.index("statuses")
+_VERSION_ID = 1 + Result._fields.index("version_id")
 
 
 class Batch(Struct):
@@ -393,6 +402,12 @@ class Dispatcher(Struct):
             several: Sequence[Sequence[int]] = [()] * count if errors else ()
             if errors and len(columns) > _STATUSES:
                 several = unpack_ints(columns[_STATUSES], count)
+            versions: Sequence[bytes] = ()
+            if self.workload.knows_versions:
+                has_ids = len(columns) > _VERSION_ID
+                versions = unpack_ids(columns[_VERSION_ID], count) if has_ids else [b""] * count
+                if max(map(len, versions)) > MAX_ARGUMENT_BYTES:
+                    raise MessageError("an id of a version that no job can have")
         except MessageError as error:
             self.rejection = str(error)
             self.counts.rejected += 1
@@ -409,6 +424,9 @@ class Dispatcher(Struct):
             for load, done in self._by_group(jobs):
                 load.held -= done
                 load.throughput.add(done, now_ns)
+        for job, version_id, failed in zip(jobs, versions, errors or repeat(0), strict=False):
+            if not failed:
+                self.workload.made(job, version_id)
         if errors is None:
             self.counts.done += count
             self.failures_in_a_row, self.last_success_ns = 0, now_ns

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import accumulate
 from typing import Any
@@ -16,6 +16,7 @@ from ssbench.core.model import (
     Group,
     LargeObject,
     LargeRead,
+    ObjectLock,
     Phase,
     Profile,
     SizeClass,
@@ -32,6 +33,7 @@ from ssbench.core.scenario.checks import (
     suggest,
 )
 from ssbench.core.scenario.values import (
+    LOCK_MODES,
     MAX_CLASS_NAME,
     MAX_CONTAINER_NAME,
     NO_PROFILE,
@@ -43,6 +45,7 @@ from ssbench.core.scenario.values import (
     crud_profile,
     flag,
     groups_of_stage,
+    one_of,
     operations,
     pick,
     ramp,
@@ -155,6 +158,13 @@ READ_KEYS: dict[str, Key] = {
         "``segment``.", "``segment``"),
     "parallel": Key(whole(1, 64),
         "Parts of one object that are read at once. Each user opens as many connections."),
+}
+LOCK_KEYS: dict[str, Key] = {
+    "seconds": Key(lambda raw: math.ceil(seconds(raw)),
+        "For how long after its upload a version can't be deleted.", example="60"),
+    "mode": Key(one_of(LOCK_MODES, "a mode"),
+        "``governance``: users with a permission of their own can end it earlier; ``compliance``: "
+        "nobody can."),
 }
 # fmt: on
 
@@ -379,6 +389,16 @@ def read_large_object(raw: object, faults: ValidationErrors) -> LargeObject | No
     values = read_keys(raw, LARGE_KEYS, "large_object", faults)
     wrong = len(faults.lines) > before or not {"above", "segment"} <= values.keys()
     return None if wrong else LargeObject(**values)
+
+
+def read_object_lock(raw: object, faults: ValidationErrors) -> ObjectLock | None:
+    """How uploads are locked; None: not, and after an error."""
+    right = 'an object like {"seconds": 60, "mode": "governance"}'
+    if raw is None or not faults.is_object(raw, "object_lock", right):
+        return None
+    before = len(faults.lines)
+    values = read_keys(raw, LOCK_KEYS, "object_lock", faults)
+    return ObjectLock(**values) if len(faults.lines) == before and "seconds" in values else None
 
 
 def read_large_read(raw: object, faults: ValidationErrors) -> LargeRead | None:
@@ -614,9 +634,35 @@ def check_large_object(
     for at, each in enumerate(sizes):
         if large and large.count(each.size_max):
             for row in (row_of(number) for number, _share in each.profile):
-                if row.conditional:
-                    wrong = f"{row.name} can't make objects in parts"
+                if row.conditional or row.target is Target.VERSION:
+                    use = "make" if row.conditional else "use"
+                    wrong = f"{row.name} can't {use} objects in parts"
                     faults.add(f"sizes[{at}]", wrong, "smaller objects, or no large_object")
+
+
+def check_versions(found: Mapping[str, Any], used: Iterable[int], faults: ValidationErrors) -> None:
+    """Add an error where operations on versions, or a lock, can't be what they say.
+
+    :param used: the operations of the scenario.
+    """
+    rows = [*map(row_of, sorted(used))]
+    of_versions = [row for row in rows if row.target is Target.VERSION]
+    names = " and ".join(row.name.lower() for row in of_versions)
+    locked = found["object_lock"]
+    if (of_versions or locked) and not found["versioning"]:
+        what = f"{names} has" if of_versions else "object_lock has"
+        faults.add("versioning", f"false, and {what} no effect without versions", "true")
+    makes = {Effect.REPLACES, Effect.REMOVES}
+    if of_versions and not makes & {row.effect for row in rows}:
+        wrong = f"nothing makes older versions, which {names} is for"
+        faults.add("operations", wrong, "update or delete as well")
+    if of_versions and found["delete_after"] is not None:
+        faults.add("delete_after", f"versions expire, too, which {names} is for", "leave it out")
+    if locked and any(row.effect is Effect.PRUNES for row in rows):
+        wrong = "the store would refuse each delete_version of what is locked"
+        faults.add("object_lock", wrong, "one of the two")
+    if locked and found["large_object"]:
+        faults.add("object_lock", "objects in parts are not locked", "no large_object")
 
 
 def check_checksum(found: Mapping[str, Any], faults: ValidationErrors) -> None:

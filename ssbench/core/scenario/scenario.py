@@ -23,6 +23,7 @@ from ssbench.core.model import (
     InitialHeaders,
     LargeObject,
     LargeRead,
+    ObjectLock,
     Phase,
     Profile,
     SizeClass,
@@ -36,6 +37,7 @@ from ssbench.core.operations import (
     Effect,
     Operation,
     Parameter,
+    Target,
     of_phase,
     operation_named,
     parameters_of,
@@ -155,6 +157,12 @@ class Scenario(Hiding, frozen=True, eq=False):
         "none: each object is read by one request")] = None
     #: Of the operations in use (operations.Parameter), all of them.
     parameters: Mapping[str, int | str] = {}
+    versioning: Annotated[bool, Key(values.flag,
+        "Whether the containers keep versions of replaced and deleted objects: see "
+        "`Versions and locks`_.")] = False
+    object_lock: Annotated[ObjectLock | None, Key(None,
+        "For how long uploads of the run can't be deleted: see `In an object lock`_.",
+        "none")] = None
     warmup: Annotated[float, Key(units.seconds_or_none,
         "The start of the run that is in the stat file, but not in the report's figures: see "
         "`What counts`_.",
@@ -360,6 +368,11 @@ class Scenario(Hiding, frozen=True, eq=False):
         return {operation for profile in profiles for operation, _ in profile}
 
     @property
+    def uses_versions(self) -> bool:
+        """Whether operations need to know the versions of objects."""
+        return any(row_of(each).target is Target.VERSION for each in self.operations)
+
+    @property
     def profile(self) -> Profile:
         """The operations of all classes, by their initial objects."""
         alike = not any(size.initial_files for size in self.sizes)
@@ -401,6 +414,8 @@ class Scenario(Hiding, frozen=True, eq=False):
             found["large_object"] = {k: v for k, v in asdict(self.large_object).items() if v != ""}
         if self.large_read:
             found["large_read"] = asdict(self.large_read)
+        if self.object_lock:
+            found["object_lock"] = asdict(self.object_lock)
         if self.think_time:
             found["think_time"] = [*self.think_time]
         if not self.load[0].rate:
@@ -543,9 +558,12 @@ class Scenario(Hiding, frozen=True, eq=False):
             if overrides is not None:
                 parts.check_limit(faults, given, overrides)
         faults.raise_any()
-        return cls(
+        scenario = cls(
             **found, source=source, given=given or {}, overrides=changes, places=faults.places
         )
+        parts.check_versions(asdict(scenario), scenario.operations, faults)
+        faults.raise_any()
+        return scenario
 
 
 _MARK_DIGITS = 16  #: of InitialHeaders.mark
@@ -557,8 +575,8 @@ _LEFT_OUT = {
     for key in (
         "stages", "groups", "warmup", "cooldown", "key_names", "headers",
         "populate_headers", "checksum", "checksum_in", "keep_alive",
-        "expect_continue", "compressible", "compressible_block", "duplicate", "duplicate_block",
-        "thresholds",
+        "expect_continue", "versioning", "object_lock", "compressible", "compressible_block",
+        "duplicate", "duplicate_block", "thresholds",
     )
 }  # fmt: skip
 #: Those that only the size classes have, with what is for all of them.
@@ -642,6 +660,7 @@ def _read_file(
     found["sizes"] = sizes
     found["large_object"] = parts.read_large_object(given.get("large_object"), faults)
     found["large_read"] = parts.read_large_read(given.get("large_read"), faults)
+    found["object_lock"] = parts.read_object_lock(given.get("object_lock"), faults)
     there = {key: given[key] for key in parameters if key in given}
     found["parameters"] = read_keys(there, parameters, "", faults)
     if not faults.of_header:

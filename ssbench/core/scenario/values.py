@@ -262,6 +262,10 @@ def content_block(low: int) -> Check[int]:
     return check
 
 
+#: Of an object lock, as S3 names them in capitals.
+LOCK_MODES = ("governance", "compliance")
+
+
 def flag(raw: object) -> bool:
     """A check for true and false."""
     return of_type(raw, bool, "true or false")

@@ -16,7 +16,7 @@ from enum import Enum
 from functools import partial
 from itertools import accumulate, islice
 from random import Random
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -42,9 +42,10 @@ from ssbench.core.workload.population import (
     ObjectPool,
     Population,
     Shuffle,
+    Version,
     lifetime_s,
 )
-from ssbench.core.workload.workload import NOT_FOUND, CleanupWorkload, Workload
+from ssbench.core.workload.workload import NOT_FOUND, CleanupWorkload, Workload, note_version
 
 #: After this many skips ``take`` returns what it has, so that the master's loop is not held up.
 SKIPS_AT_ONCE = 10_000
@@ -227,6 +228,7 @@ class BenchWorkload(Workload):
             operations={each for group in plan.groups for each, _share in group.profile},
         )  # fmt: skip
         self._pools = population.pools
+        self.knows_versions = population.knows_versions
         self._pickers = [pickers_of(population, plan, at) for at in range(len(plan.groups) or 1)]
         self._tables = [
             (*draw_table(pickers), plan.stream("operations", group).random)
@@ -241,6 +243,7 @@ class BenchWorkload(Workload):
             Effect.REPLACES: self._replaced,
             Effect.TOUCHES: self._touched,
             Effect.REMOVES: self._removed,
+            Effect.PRUNES: self._release,
         }
         self._on_known_failure: dict[Effect, Callable[[Job], None]] = {
             Effect.NONE: self._release,
@@ -249,11 +252,12 @@ class BenchWorkload(Workload):
             Effect.REPLACES: self._not_written,
             Effect.TOUCHES: self._not_written,
             Effect.REMOVES: self._not_removed,
+            Effect.PRUNES: self._not_pruned,
         }
         #: By operation; those with one object skip the detour through parts.
         self._succeeded: dict[int, Callable[[Job], None]] = {
             number: self._on_success[row.effect]
-            if row.target is Target.OBJECT
+            if row.target in (Target.OBJECT, Target.VERSION)
             else self._parts_succeeded
             for number, row in OPERATIONS.items()
         }
@@ -373,6 +377,9 @@ class BenchWorkload(Workload):
                 if not (skips and busy_skips and any(picker.possible for picker in pickers)):
                     return
 
+    def made(self, job: Job, version_id: bytes) -> None:
+        note_version(self.population, job, version_id)
+
     def succeeded(self, jobs: Iterable[Job], now_s: float) -> None:
         if self._nothing_changes:
             return
@@ -391,7 +398,7 @@ class BenchWorkload(Workload):
                 status = each[at]
                 unknown = status // 100 != 2 and leaves_unknown(status)
             # The 404 of a removal is no unknown outcome, but no reason to offer the object again.
-            if unknown or (status == NOT_FOUND and effect is Effect.REMOVES):
+            if unknown or (status == NOT_FOUND and effect in (Effect.REMOVES, Effect.PRUNES)):
                 self._give_up(effect, part)
             elif each and 200 <= status < 300:
                 self._on_success[effect](part)
@@ -424,6 +431,9 @@ class BenchWorkload(Workload):
             return
         if effect is Effect.CONTESTS:
             self._rival_done(job, Contest.UNKNOWN)
+            return
+        if effect is Effect.PRUNES:
+            self._release(job)
             return
         if effect in (Effect.REPLACES, Effect.REMOVES):
             cancelled = pool.quarantine(job.object)
@@ -478,14 +488,25 @@ class BenchWorkload(Workload):
     def _removed(self, job: Job) -> None:
         self._pools[job.size_class].removed(job.object)
 
+    def _not_pruned(self, job: Job) -> None:
+        pool = self._pools[job.size_class]
+        if pool.history is not None:
+            pool.history.add(version_of(job))
+        pool.release(job.object)
+
     def _not_removed(self, job: Job) -> None:
         self._pools[job.size_class].reopen(job.object, self._now_s)
+
+
+def version_of(job: Job) -> Version:
+    """The version that a job on an older version is for."""
+    return Version(job.object, cast("bytes", job.arguments[0]), job.version, job.size)
 
 
 def _parts(job: Job) -> list[tuple[Effect, Job]]:
     """Each object of a job as a job of its own, with what happens to it."""
     row = row_of(job.operation)
-    if row.target is Target.OBJECT:
+    if row.target in (Target.OBJECT, Target.VERSION):
         return [(row.effect, job)]
     if row.target is Target.CONTAINER:
         return []
@@ -614,6 +635,7 @@ class TargetPicker:
             Effect.REPLACES: self._replace,
             Effect.TOUCHES: self._touch,
             Effect.REMOVES: self._remove,
+            Effect.PRUNES: self._version,
         }
         number = int(row)
         values = row.parameter_values(self._parameters)
@@ -624,6 +646,8 @@ class TargetPicker:
             draw = partial(self._copy, number)
         elif row.target is Target.CONTAINER:
             draw = partial(self._container, number)
+        elif row.target is Target.VERSION:
+            draw = partial(self._version, number, row.effect is Effect.PRUNES)
         if row.draw is None:
             return draw
         return partial(self._with_arguments, partial(row.draw, **values), draw)
@@ -792,6 +816,35 @@ class TargetPicker:
             source, name = (naming.object(self.index, each).encode() for each in (job.object, copy))
             pool.versions[copy] = version_of_copy(source, job.version, name)
         return job._replace(others=(copy,))
+
+    def _version(self, operation: int, goes: bool, number: int, now_s: float) -> Drawn:
+        """An older version; one that goes away must have nothing in flight on its object."""
+        history, busy = self.pool.history, self.pool.busy
+        if history is None or busy is None or not history.older:
+            return NoJob.NO_OBJECT
+        for _ in range(TRIES):
+            at = int(self._targets() * len(history.older))
+            of = history.older[at]
+            in_flight = busy.get(of.object, 0)
+            if in_flight == 0 or (in_flight > 0 and not goes):
+                break
+        else:
+            return NoJob.BUSY
+        busy[of.object] = _REPLACING if goes else in_flight + 1
+        if goes:
+            history.take(at)
+        fields = (
+            number,
+            operation,
+            self.index,
+            of.object,
+            of.version,
+            of.size,
+            NONE_NS,
+            (),
+            (of.id,),
+        )
+        return _new(Job, (*fields, self.group))
 
     def _container(self, operation: int, number: int, now_s: float) -> Drawn:
         """A container, by its index."""

@@ -28,6 +28,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, MutableSeq
 from enum import Enum
 from heapq import heappop, heappush, merge
 from itertools import repeat
+from typing import NamedTuple
 
 from ssbench.core.content import initial_size
 from ssbench.core.distributions import Pick, zipf
@@ -56,16 +57,80 @@ class Contest(Enum):
     UNKNOWN = "unknown"  #: somebody may have
 
 
+class Version(NamedTuple):
+    """A version of an object in the store."""
+
+    object: int
+    id: bytes  #: as the store names it
+    version: int  #: of the content
+    size: int
+
+
+class History:
+    """The versions of a class's objects, as far as their uploads had an id: the newest of each
+    object, and older ones, those of removed objects among them.
+
+    Of either kind so many are known at most; an older version takes the place of another then.
+    """
+
+    MOST = 200_000  #: about 40 MB of each kind
+
+    def __init__(self) -> None:
+        self.older: list[Version] = []  #: in any order
+        self._newest: dict[int, Version] = {}  #: by object
+        self._next = 0  #: whose place the next older one takes
+
+    def made(self, newest: Version) -> None:
+        """An upload has made a version. b"" as its id: it is not known."""
+        self.removed(newest.object)
+        if newest.id and len(self._newest) < self.MOST:
+            self._newest[newest.object] = newest
+
+    def removed(self, number: int) -> None:
+        """An object is gone, or has new content: its versions stay."""
+        last = self._newest.pop(number, None)
+        if last is not None:
+            self.add(last)
+
+    def add(self, older: Version) -> None:
+        """This older version is in the store."""
+        if len(self.older) < self.MOST:
+            self.older.append(older)
+        else:
+            self.older[self._next] = older
+            self._next = (self._next + 1) % self.MOST
+
+    def forget(self, number: int) -> None:
+        """It is not known which version of an object is its newest."""
+        self._newest.pop(number, None)
+
+    def take(self, at: int) -> Version:
+        """Remove one of the older versions, which is to be deleted."""
+        taken, last = self.older[at], self.older.pop()
+        if at < len(self.older):
+            self.older[at] = last
+        return taken
+
+
 class Population:
     """A pool per size class, in the scenario's order.
 
     :param delete_after_s: lifetime of all objects, initial ones too; None: they do not expire.
+    :param versions: whether to know the versions of objects.
     """
 
-    def __init__(self, sizes: Sequence[SizeClass], delete_after_s: int | None = None) -> None:
+    def __init__(
+        self,
+        sizes: Sequence[SizeClass],
+        delete_after_s: int | None = None,
+        versions: bool = False,
+    ) -> None:
         self.delete_after_s = delete_after_s
         lifetime = lifetime_s(delete_after_s) if delete_after_s else None
         self.pools = [ObjectPool(size, lifetime) for size in sizes]
+        self.knows_versions = versions
+        for pool in self.pools if versions else ():
+            pool.history = History()
 
     def start(
         self,
@@ -127,6 +192,7 @@ class ObjectPool:
         self.ages: AgeIndex | None = None  #: if the class's pick needs it
         #: Contested object -> how many of its rivals have no outcome yet, and what is known.
         self._contests: dict[int, tuple[int, Contest]] = {}
+        self.history: History | None = None  #: None: versions do not matter
         self.closing = 0  #: objects with a removal that is held back, ready or in flight
         #: Object -> the operation that is to remove it, and its group.
         self._held: dict[int, tuple[int, int]] = {}
@@ -162,8 +228,10 @@ class ObjectPool:
         effects = {row.effect for row in rows}
         copies = any(row.target is Target.PAIR for row in rows)
         removes = Effect.REMOVES in effects
-        self.exclusive = verify or (
-            Effect.REPLACES in effects and any(row.depends_on_content for row in rows)
+        self.exclusive = (
+            verify
+            or self.history is not None
+            or (Effect.REPLACES in effects and any(row.depends_on_content for row in rows))
         )
         if self._next:
             self.size(self._next - 1)
@@ -296,6 +364,8 @@ class ObjectPool:
         """A closed object is gone, unless an operation that competes for it makes it again."""
         self.closing -= 1
         self._set_state(number, _UNKNOWN if number in self._contests else _ABSENT)
+        if self.history is not None:
+            self.history.removed(number)
 
     def reopen(self, number: int, now_s: float) -> None:
         """The removal of a closed object did not happen."""
@@ -330,6 +400,8 @@ class ObjectPool:
         :return: the held removal that this cancels; None if there is none.
         """
         self.leave(number)
+        if self.history is not None:
+            self.history.forget(number)
         held = self._held.pop(number, None)
         if held is None:
             return None

@@ -18,10 +18,10 @@ from typing import Any
 
 from ssbench.core.content import initial_size
 from ssbench.core.model import NONE_NS, UNKNOWN_SIZE, Failure, Group, Job, Phase, SizeClass
-from ssbench.core.operations import Effect, of_phase, row_of
+from ssbench.core.operations import Body, Effect, of_phase, row_of
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.workload.pacing import AnyDueTimes
-from ssbench.core.workload.population import ObjectPool, Population
+from ssbench.core.workload.population import ObjectPool, Population, Version
 
 NOT_FOUND = 404
 _new = tuple.__new__  # Job(...) takes twice as long
@@ -37,6 +37,7 @@ class Workload(ABC):
     total: int | None = None  #: number of jobs; None if the phase ends by time
     taken = 0  #: jobs given so far
     skipped: Mapping[int, int] = MappingProxyType({})  #: draws that found no object, by operation
+    knows_versions = False  #: it wants to know which versions uploads made
 
     def __repr__(self) -> str:
         total = "" if self.total is None else f" of {self.total}"
@@ -76,6 +77,9 @@ class Workload(ABC):
     def take(self, first_number: int, limit: int, now_s: float, group: int = 0) -> list[Job]:
         """Up to ``limit`` jobs, numbered from ``first_number``; [] if there is none now."""
 
+    def made(self, job: Job, version_id: bytes) -> None:  # noqa: B027 # most keep no versions
+        """This job, which is about to succeed, has made, or found, a version of this id."""
+
     @abstractmethod
     def succeeded(self, jobs: Iterable[Job], now_s: float) -> None:
         """These jobs succeeded."""
@@ -96,7 +100,8 @@ class Workload(ABC):
 
 def initial_jobs(scenario: Scenario) -> InitialWorkload:
     """The populate phase of a scenario, with a new population."""
-    return InitialWorkload(Population(scenario.sizes, scenario.delete_after))
+    population = Population(scenario.sizes, scenario.delete_after, scenario.uses_versions)
+    return InitialWorkload(population)
 
 
 class ListWorkload(Workload):
@@ -167,6 +172,10 @@ class InitialWorkload(EnsureWorkload):
         )
         super().__init__(objects, sum(counts))
         self.population = population
+        self.knows_versions = population.knows_versions
+
+    def made(self, job: Job, version_id: bytes) -> None:
+        note_version(self.population, job, version_id)
 
     def take(self, first_number: int, limit: int, now_s: float, group: int = 0) -> list[Job]:
         jobs = super().take(first_number, limit, now_s)
@@ -195,6 +204,13 @@ class InitialWorkload(EnsureWorkload):
 
     def _pool(self, job: Job) -> ObjectPool:
         return self.population.pools[job.size_class]
+
+
+def note_version(population: Population, job: Job, version_id: bytes) -> None:
+    """A job has made, or found, a version."""
+    history = population.pools[job.size_class].history
+    if history is not None and row_of(job.operation).body is Body.SENT:
+        history.made(Version(job.object, version_id, job.version, job.size))
 
 
 class CleanupWorkload(ListWorkload):

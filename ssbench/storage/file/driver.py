@@ -29,7 +29,7 @@ from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Job, Timing
 from ssbench.core.naming import naming_of
 from ssbench.core.settings import StorageSettings
-from ssbench.storage.base import METHODS, Action, Listed, Page, all_pages, listed_of
+from ssbench.storage.base import Action, Listed, Page, all_pages, listed_of, methods_of
 from ssbench.storage.directory import DirectorySource, file_contents
 from ssbench.storage.file.login import FileClient
 from ssbench.storage.filetree import (
@@ -56,9 +56,7 @@ class FileStorage(FileClient):
         something that this store does not support.
     """
 
-    operations: Collection[int] = METHODS.keys() - {
-        ops.PUT_TAGS, ops.GET_TAGS, ops.CREATE_IF_ABSENT, ops.UPDATE_IF_MATCH,
-    }  # fmt: skip
+    operations: Collection[int]
 
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
         super().__init__(settings)
@@ -91,7 +89,7 @@ class FileStorage(FileClient):
         # Of files that take another's name when they are complete.
         self._new_prefix, self._new_number = f".ssbench-{token_hex(4)}-", count()
         self._closed = False
-        methods = {number: METHODS[number] for number in self.operations}
+        methods = methods_of(FileStorage)
         self._verifies = settings.verify
         if settings.verify:
             methods[ops.READ] = methods[ops.RANGE_READ] = "_read_verified"
@@ -402,6 +400,9 @@ class FileStorage(FileClient):
         if error.errno in (errno.ENOENT, errno.ESTALE):  # its folder may have been created again
             self._tree.forget(self._naming.container(job.size_class, job.object))
         return failure(error, self._where(job), sent=sent)
+
+
+FileStorage.operations = methods_of(FileStorage).keys()
 
 
 def _range_of(job: Job) -> tuple[int, int | None]:

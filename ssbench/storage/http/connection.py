@@ -238,8 +238,10 @@ class Connection:
             raise self._failure(error, len(head), upload.size if upload else 0) from error
         if upload is None:
             moved = length
-        to = self._to
-        fields = now, first, last, moved, status, identifier, self._url, 0, 0, (), 0, to, (), b""
+        fields = (
+            now, first, last, moved, status, identifier, self._url, 0, 0, (), 0, self._to, (), b"",
+            b"",
+        )  # fmt: skip
         return _timing(Timing, fields)
 
     def abort(self, kind: ErrorKind, why: str) -> None:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import random
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import cycle, islice
 from time import perf_counter_ns
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar, cast
+from urllib.parse import quote
 
 from gevent.pool import Pool
 
 from ssbench.core import operations
 from ssbench.core.bodycheck import claimed_md5
+from ssbench.core.columns import MAX_ARGUMENT_BYTES
 from ssbench.core.content import content_mark, source_of
 from ssbench.core.errors import StorageError, UsageError
-from ssbench.core.model import ErrorKind, Job, LargeObject, LargeRead, Timing
+from ssbench.core.model import ErrorKind, Job, LargeObject, LargeRead, ObjectLock, Timing
 from ssbench.core.naming import (
     CONTENT_HEADER,
     HEADERS_HEADER,
@@ -58,6 +61,7 @@ ADMIN_TIMEOUTS = 15
 #: Python's memory from the cache with each copy: few pieces save a sixth of a long upload's cost.
 _PIECE = 1024 * 1024
 _IF_ABSENT = "If-None-Match: *\r\n"
+_VERSION_ID = re.compile(f"[!-~]{{1,{MAX_ARGUMENT_BYTES}}}")
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -150,6 +154,7 @@ class HttpStorage(HttpClient, ABC):
     actions: Mapping[int, Action]
     #: The name of HEADERS_HEADER in requests; "": the store keeps no metadata of an upload.
     headers_mark = HEADERS_HEADER
+    version_header = ""  #: of a response: the id of a version, in a store that keeps some
     #: Statuses by which the store refuses a conditional write because of its condition.
     lost_race_statuses: Collection[int] = (409, 412)
     #: Returns the object's MD5 according to the response.
@@ -162,6 +167,9 @@ class HttpStorage(HttpClient, ABC):
         super().__init__(settings, seed, http)
         #: What begins a checksum of the settings' kind; None: uploads have none.
         self._begin_sum = begin_of(settings.checksum) if settings.checksum != "none" else None
+        self._checks_writes = bool(
+            settings.verify or settings.knows_versions or settings.object_lock
+        )
         self._conditions: set[str] = set()  # those that the store was seen to hold; of all views
         self._remarks = self._pools[0].dialler.remarks  # of all pools
         bodies = self._bodies = ObjectBodies(settings, self._claimed_md5, self._remarks.say)
@@ -216,7 +224,8 @@ class HttpStorage(HttpClient, ABC):
         if self._settings.verify:
             actions[operations.READ] = self._read_verified
             actions[operations.RANGE_READ] = self._range_read_verified
-            actions[operations.CREATE] = actions[operations.UPDATE] = self._write_verified
+        if self._checks_writes:
+            actions[operations.CREATE] = actions[operations.UPDATE] = self._write_checked
         if self._begin_sum is not None:
             actions[operations.READ] = self._read_summed
         if self._settings.large_read is not None:
@@ -309,11 +318,25 @@ class HttpStorage(HttpClient, ABC):
             return ""
         return self.checksum_lines(sum_of(self._begin_sum, upload).hex())
 
-    def _write_verified(self, job: Job, deadline_ns: int, *, lines: str = "") -> Timing:
-        response = Collector()
+    def _write_checked(self, job: Job, deadline_ns: int, *, lines: str = "") -> Timing:
+        """An upload that is verified, locked, or whose version is to be known."""
+        response, lock = Collector(), self._settings.object_lock
+        lines += self.lock_lines(lock) if lock else ""
         timing = self._write(job, deadline_ns, response, lines=lines)
-        self._check_write(job, job, deadline_ns, response, timing)
-        return timing
+        if self._settings.verify:
+            self._check_write(job, job, deadline_ns, response, timing)
+        return self.with_version(timing, response)
+
+    def lock_lines(self, lock: ObjectLock) -> str:
+        """The header lines of an upload that is locked."""
+        raise NotImplementedError  # no scenario for this store has a lock
+
+    def with_version(self, timing: Timing, response: Collector) -> Timing:
+        """With the id of the version that a response names."""
+        if not self._settings.knows_versions:
+            return timing
+        found = response.headers.get(self.version_header, "")
+        return timing._replace(version_id=found.encode() if _VERSION_ID.fullmatch(found) else b"")
 
     def _create_if_absent(self, job: Job, deadline_ns: int) -> Timing:
         return self._write_if(job, deadline_ns, _IF_ABSENT)
@@ -329,7 +352,7 @@ class HttpStorage(HttpClient, ABC):
         :raises StorageError: LOST_RACE: the condition does not hold; PROTOCOL: the store ignores
             it.
         """
-        write = self._write_verified if self._settings.verify else self._write
+        write = self._write_checked if self._checks_writes else self._write
         try:
             timing = write(job, deadline_ns, lines=condition)
         except StorageError as error:
@@ -401,7 +424,13 @@ class HttpStorage(HttpClient, ABC):
         probe, is_initial = self._probe(job, deadline_ns)
         if is_initial:
             return probe._replace(status=200, bytes_moved=0)
-        return written_after(probe, self._write, job, deadline_ns)
+        return written_after(probe, self._write_initial, job, deadline_ns)
+
+    def _write_initial(self, job: Job, deadline_ns: int) -> Timing:
+        if not self._settings.knows_versions:
+            return self._write(job, deadline_ns)
+        response = HeaderCollector()
+        return self.with_version(self._write(job, deadline_ns, response), response)
 
     def _list(self, job: Job, deadline_ns: int) -> Timing:
         return self._page(listed_of(job, self._bodies.naming), deadline_ns).timing
@@ -459,6 +488,33 @@ def is_initial(
     }
     other = any(headers.get(name.lower(), "") != value for name, value in wanted.items())
     return headers.get("content-length") == str(size) and not (changed or other)
+
+
+class VersionedStorage(HttpStorage):
+    """What the data paths of stores share that can keep versions."""
+
+    version_key = ""  #: of a query: the id of a version
+
+    def _actions(self) -> dict[int, Action]:
+        actions = super()._actions()
+        if self._settings.verify:
+            actions[operations.READ_VERSION] = self._read_version_verified
+        return actions
+
+    def version_query(self, job: Job) -> str:
+        """The query for the version that a job is for."""
+        return f"{self.version_key}={quote(cast('bytes', job.arguments[0]), safe='')}"
+
+    @abstractmethod
+    def _read_version(
+        self, job: Job, deadline_ns: int, body: Collector | None = None
+    ) -> Timing: ...
+
+    def _read_version_verified(self, job: Job, deadline_ns: int) -> Timing:
+        body = self._verifier.read_collector(job)
+        timing = self._read_version(job, deadline_ns, body)
+        self._check_read(job, body, timing)
+        return timing
 
 
 class ObjectBodies:

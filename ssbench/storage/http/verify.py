@@ -22,6 +22,7 @@ from ssbench.core.content import SyntheticSource
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Job, Timing
 from ssbench.core.naming import Naming
+from ssbench.core.operations import Target, row_of
 from ssbench.core.settings import StorageSettings
 from ssbench.core.text import printable
 from ssbench.storage.directory import FileContents
@@ -126,6 +127,8 @@ class Verifier:
         if finding.kind is ErrorKind.STALE and etag_mismatch:
             # No store that merely lags has one version's bytes under another's ETag.
             raise self._failure(job, ErrorKind.CORRUPT, f"{finding.text}; {etag_mismatch}", timing)
+        if row_of(job.operation).target is Target.VERSION:  # which no other may be read for
+            finding = finding._replace(kind=ErrorKind.CORRUPT)
         raise self._failure(
             job, finding.kind, "; ".join(filter(None, [finding.text, etag_mismatch])), timing
         )

@@ -15,14 +15,19 @@ from urllib.parse import quote, unquote
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind
 from ssbench.core.settings import StorageSettings
-from ssbench.core.text import plural, printable
+from ssbench.core.text import printable
 from ssbench.storage.base import (
     ContainerEntry,
     ContainerInfo,
+    Kept,
+    ListedVersion,
     ObjectEntry,
     StoreLimits,
     StoreState,
+    VersionMarker,
+    VersionPage,
     check_listed,
+    delete_all_versions,
     make_marked,
     unless_missing,
 )
@@ -30,6 +35,7 @@ from ssbench.storage.http.addresses import quoted_name
 from ssbench.storage.http.response import Collector, seconds_ahead
 from ssbench.storage.s3.bodies import (
     MARK,
+    NAMESPACE,
     RUN_HEADER,
     Xml,
     check_buckets,
@@ -103,7 +109,57 @@ class S3Admin(S3Client):
         return ContainerInfo(policy=None, marked=marked, object_count=count)
 
     def make_container(self, container: str) -> ContainerInfo | None:
-        return make_marked(self.container_info, self._make, container)
+        found = make_marked(self.container_info, self._make, container)
+        is_ours = found is None or found.marked or found.object_count == 0
+        if self._settings.versioning and not self.keeps_versions(container):
+            self._keep_versions(container, is_ours and not self._own.bucket)
+        if self._settings.object_lock is not None:
+            self._allow_locks(container, is_ours and not self._own.bucket)
+        return found
+
+    def _keep_versions(self, container: str, may: bool) -> None:
+        """Turn versions on, if it is for us to do that.
+
+        :raises StorageError: the bucket, or the store, keeps none.
+        """
+        place = self.place(container)
+        if not may:
+            raise StorageError(
+                ErrorKind.STATUS,
+                f"{place.bucket_path} keeps no versions, and is not ours to change: turn versioning"
+                " on in it, or leave out versioning",
+            )
+        body = f'<VersioningConfiguration xmlns="{NAMESPACE}"><Status>Enabled</Status>'
+        self._configure(place, "versioning=", f"{body}</VersioningConfiguration>")
+        if not self.keeps_versions(container):
+            raise StorageError(
+                ErrorKind.STATUS, f"the store keeps no versions of objects in {place.bucket_path}"
+            )
+
+    def _allow_locks(self, container: str, may: bool) -> None:
+        """Allow locks on objects, as ``_keep_versions`` turns versions on.
+
+        :raises StorageError: the bucket, or the store, has none.
+        """
+        place = self.place(container)
+        with suppress(StorageError):
+            found = self._xml(place, place.bucket_path, "object-lock=", 1)
+            if found.values.get("ObjectLockEnabled") == "Enabled":
+                return
+        if not may:
+            raise StorageError(
+                ErrorKind.STATUS,
+                f"{place.bucket_path} has no object lock, and is not ours to change: enable object"
+                " lock in it, or leave out object_lock",
+            )
+        body = f'<ObjectLockConfiguration xmlns="{NAMESPACE}"><ObjectLockEnabled>Enabled'
+        self._configure(
+            place, "object-lock=", f"{body}</ObjectLockEnabled></ObjectLockConfiguration>"
+        )
+
+    def _configure(self, place: Place, query: str, body: str) -> None:
+        data = body.encode()
+        self.request("PUT", place, place.bucket_path, query, content_md5(data), body=data)
 
     def _make(self, container: str, found: ContainerInfo | None) -> None:
         place = self.place(container)
@@ -255,7 +311,7 @@ class S3Admin(S3Client):
             # Where objects can be locked, versitygw 1.8 does not delete the only version of an
             # object that is older than the bucket's versioning.
             self._put_mark(place)
-            self._delete_versions(place)
+            self._delete_versions(container)
             return True
         if found.marked:
             self._is_there("DELETE", place, place.path + MARK)
@@ -269,7 +325,7 @@ class S3Admin(S3Client):
             self._put_mark(place)  # or no cleanup would take it for ours any more
             if error.status != 409 or not self.keeps_versions(container):
                 raise
-        self._delete_versions(place)
+        self._delete_versions(container)
         return self._is_there("DELETE", place, place.bucket_path)
 
     def keeps_versions(self, container: str) -> bool:
@@ -279,80 +335,89 @@ class S3Admin(S3Client):
         except StorageError:
             return False
 
-    def _delete_versions(self, place: Place) -> None:
+    def _delete_versions(self, container: str) -> None:
         """Delete all versions and delete markers of a container that is ours, those of its mark
         last: until then it stays ours.
 
         :raises StorageError: the store keeps some.
         """
-        mark = place.prefix + MARK
-        kept: dict[tuple[str, str], str] = {}
-        read, of_mark, new = 0, False, list[tuple[str, str]]()
+        delete_all_versions(self, container, max(self._settings.listed_max, _PAGE))
+        place, at = self.place(container), None
         while True:
-            found = self._versions(place)
-            kept |= dict.fromkeys({*found} & {*new} - {*kept}, "still there after its deletion")
-            read += len(found)
-            check_listed(read, max(self._settings.listed_max, _PAGE), f"versions of {place.path}")
-            new = [each for each in found if each not in kept and (each[0] != mark or of_mark)]
-            if new:
-                kept |= self._delete_these(place, new)
-            elif of_mark or kept:
-                break
-            else:
-                of_mark = True
-        if kept:
-            (key, version), code = next(iter(kept.items()))
-            raise StorageError(
-                ErrorKind.STATUS,
-                f"{place.path} keeps {plural(len(kept), 'version')} of objects: {printable(key)}:"
-                f" {printable(code)}{self._lock_of(place, key, version)}",
-            )
+            page = self._versions(place, MARK, at)
+            of_mark = [each for each in page.versions if each.name == MARK]
+            for _, why in self.delete_versions(container, of_mark):
+                raise StorageError(ErrorKind.STATUS, f"{place.path} keeps its mark: {why}")
+            at = page.next
+            if at is None:
+                return
 
-    def _delete_these(
-        self, place: Place, versions: Sequence[tuple[str, str]]
-    ) -> dict[tuple[str, str], str]:
-        """Delete versions, by key and id; those that are left with S3's code for the reason."""
-        body = delete_request(*zip(*versions, strict=True))
-        response = Xml(len(versions))
-        timing = self.request(
-            "POST", place, place.bucket_path, "delete=", content_md5(body), response, body
+    def list_versions(self, container: str, at: VersionMarker | None) -> VersionPage:
+        found, after = self._versions(self.place(container), "", at)
+        return VersionPage([each for each in found if each.name != MARK], after)
+
+    def _versions(self, place: Place, prefix: str, at: VersionMarker | None) -> VersionPage:
+        """A page of the versions and delete markers of what begins with a prefix."""
+        query, marker = "encoding-type=url", ""
+        if at is not None:
+            key, version = (quote(each, safe="") for each in at)
+            query += f"&key-marker={key}"
+            marker = f"&version-id-marker={version}" if version else ""
+        query += f"&max-keys={_PAGE}&prefix={quote(place.prefix + prefix, safe='')}{marker}"
+        listing = self._xml(place, place.bucket_path, f"{query}&versions=", _PAGE)
+        found = []
+        for kind, record in listing.check("ListVersionsResult").records:
+            if kind not in ("Version", "DeleteMarker"):
+                continue
+            key = name_in(listing, record.get("Key", ""))
+            if not key.startswith(place.prefix + prefix):
+                raise malformed("a listing of the prefix that was requested")
+            name, version = key.removeprefix(place.prefix), record.get("VersionId", "")
+            is_newest = record.get("IsLatest", "").lower() == "true"
+            found.append(ListedVersion(name, version, is_newest, kind == "DeleteMarker"))
+        found.sort(key=lambda each: (each.name, not each.is_newest))  # some list markers behind all
+        if not is_truncated(listing):
+            return VersionPage(found, None)
+        after = (
+            name_in(listing, listing.values.get("NextKeyMarker", "")),
+            listing.values.get("NextVersionIdMarker", ""),
         )
-        left = {
-            (record.get("Key", ""), record.get("VersionId", "")): record.get("Code", "")
-            for record in response.check("DeleteResult", timing).of("Error")
-            if record.get("Code") not in ("NoSuchKey", "NoSuchVersion")
-        }
-        if not left.keys() <= {*versions}:
-            raise malformed("errors of the versions that were requested", timing)
-        return left
+        if after == at or after[0] < (at or ("",))[0] or not after[0]:
+            raise malformed("a listing that advances")
+        return VersionPage(found, after)
 
-    def _versions(self, place: Place) -> list[tuple[str, str]]:
-        """A page of the versions and delete markers of a container: key and id."""
-        prefix = quote(place.prefix, safe="")
-        query = f"encoding-type=url&max-keys={_PAGE}&prefix={prefix}&versions="
-        listing = self._xml(place, place.bucket_path, query, _PAGE).check("ListVersionsResult")
-        records = [*listing.of("Version"), *listing.of("DeleteMarker")]
-        found = [(name_in(listing, r.get("Key", "")), r.get("VersionId", "")) for r in records]
-        if not all(key.startswith(place.prefix) for key, _ in found):
-            raise malformed("a listing of the prefix that was requested")
-        return found
+    def delete_versions(self, container: str, versions: Sequence[ListedVersion]) -> list[Kept]:
+        place, kept = self.place(container), list[Kept]()
+        for at in range(0, len(versions), _PAGE):
+            some = {(place.prefix + each.name, each.id): each for each in versions[at : at + _PAGE]}
+            body = delete_request(*zip(*some, strict=True))
+            response = Xml(len(some))
+            timing = self.request(
+                "POST", place, place.bucket_path, "delete=", content_md5(body), response, body
+            )
+            for record in response.check("DeleteResult", timing).of("Error"):
+                which = record.get("Key", ""), record.get("VersionId", "")
+                code = record.get("Code", "")
+                if code in ("NoSuchKey", "NoSuchVersion"):
+                    continue
+                if which not in some:
+                    raise malformed("errors of the versions that were requested", timing)
+                kept.append(Kept(some[which], f"{printable(code)}{self._lock_of(place, *which)}"))
+        return kept
 
     def _lock_of(self, place: Place, key: str, version: str) -> str:
         """Until when a version is locked, as text; "" if the store doesn't say so."""
-        collector = Collector(bodiless=True)
         path = place.path + quoted_name(key.removeprefix(place.prefix), "/")
+        query = f"&versionId={quote(version, safe='')}"
         with suppress(StorageError):
-            self.request(
-                "HEAD", place, path, f"versionId={quote(version, safe='')}", self.encryption,
-                collector,
-            )  # fmt: skip
-        headers = collector.headers
-        until = headers.get("x-amz-object-lock-retain-until-date", "")
-        if until:
-            mode = headers.get("x-amz-object-lock-mode", "")
-            return f": locked ({printable(mode)}) until {printable(until)}"
-        held = headers.get("x-amz-object-lock-legal-hold", "").upper() == "ON"
-        return ": locked by a legal hold" if held else ""
+            found = self._xml(place, path, f"retention={query}", 1).values
+            if until := found.get("RetainUntilDate", ""):
+                return f": locked ({printable(found.get('Mode', ''))}) until {printable(until)}"
+        with suppress(StorageError):
+            found = self._xml(place, path, f"legal-hold={query}", 1).values
+            if found.get("Status") == "ON":
+                return ": locked by a legal hold"
+        return ""
 
     def _has_uploads(self, container: str) -> bool:
         """Whether uploads are open; False if the store has no such listing, or refuses it."""

@@ -54,8 +54,9 @@ _RECORDS = frozenset(
 #: Elements whose text is used, in records and below the root.
 _VALUES = frozenset(
     {
-        "Buckets", "Code", "ETag", "EncodingType", "Initiated", "IsTruncated", "Key", "KeyCount",
-        "Marker", "Message", "Name", "NextContinuationToken", "Prefix", "Size", "Status",
+        "Buckets", "Code", "ETag", "EncodingType", "Initiated", "IsLatest", "IsTruncated", "Key",
+        "KeyCount", "Marker", "Message", "Mode", "Name", "NextContinuationToken", "NextKeyMarker",
+        "NextVersionIdMarker", "ObjectLockEnabled", "Prefix", "RetainUntilDate", "Size", "Status",
         "UploadId", "Value", "VersionId",
     }
 )  # fmt: skip
@@ -64,7 +65,7 @@ BUCKETS_ROOT = "ListAllMyBucketsResult"
 MARK = ".ssbench"
 _LISTING_ROOT = re.compile(rb"<([A-Za-z_][\w.-]{0,63}:)?ListBucketResult[\s>]")
 _QUOTED = re.compile("[%+]").search
-_NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
+NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
 _ENTRY_MAX = 1 << 14  #: bytes of an entry of a listing: a key of 1,024 bytes, quoted, and the rest
 _ERROR_FIELDS = ("Code", "Message", "Region", "Endpoint")
 TAGS_MAX = 50  #: of one object, in stores that take more than Amazon's 10
@@ -420,7 +421,7 @@ def complete_request(parts: Iterable[tuple[str, str]]) -> bytes:
         for number, (etag, more) in enumerate(parts, start=1)
     )
     root = "CompleteMultipartUpload"
-    return f'<{root} xmlns="{_NAMESPACE}">{elements}</{root}>'.encode()
+    return f'<{root} xmlns="{NAMESPACE}">{elements}</{root}>'.encode()
 
 
 def delete_request(keys: Sequence[str], versions: Sequence[str] = ()) -> bytes:
@@ -455,7 +456,7 @@ def tagging_request(tags: Mapping[str, str]) -> bytes:
         f"<Tag><Key>{escape(key)}</Key><Value>{escape(value)}</Value></Tag>"
         for key, value in tags.items()
     )
-    return f'<Tagging xmlns="{_NAMESPACE}"><TagSet>{each}</TagSet></Tagging>'.encode()
+    return f'<Tagging xmlns="{NAMESPACE}"><TagSet>{each}</TagSet></Tagging>'.encode()
 
 
 def foreign_tag(name: str, tags: Mapping[str, str]) -> str:

@@ -7,6 +7,7 @@ Clean-up finds those of a killed worker by the key of their object.
 
 from __future__ import annotations
 
+import time
 from base64 import b64encode
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +21,7 @@ from msgspec.structs import replace
 
 from ssbench.core import operations
 from ssbench.core.errors import StorageError, UsageError
-from ssbench.core.model import ErrorKind, Job, LargeObject, Timing
+from ssbench.core.model import ErrorKind, Job, LargeObject, ObjectLock, Timing
 from ssbench.core.naming import naming_of
 from ssbench.core.settings import StorageSettings
 from ssbench.core.text import plural, printable
@@ -28,9 +29,9 @@ from ssbench.storage.base import Action, Listed, OpenUpload, Page
 from ssbench.storage.http.connection import Upload
 from ssbench.storage.http.response import HEAD_ONLY, Collector, HeaderCollector
 from ssbench.storage.http.store import (
-    HttpStorage,
     ObjectsInParts,
     PartTiming,
+    VersionedStorage,
     is_initial,
     store_is_changed,
     with_parts,
@@ -75,7 +76,7 @@ _OF_ALL_REQUESTS = (
 _OPEN_MAX = 10_000
 
 
-class S3Storage(S3Client, HttpStorage):
+class S3Storage(S3Client, VersionedStorage):
     """Implements ``ssbench.storage.base.ObjectStore``.
 
     :param seed: of the choice among several endpoints.
@@ -83,6 +84,7 @@ class S3Storage(S3Client, HttpStorage):
     """
 
     headers_mark = HEADERS
+    version_header, version_key = "x-amz-version-id", "versionId"
 
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
         if settings.delete_after_s is not None:
@@ -129,13 +131,18 @@ class S3Storage(S3Client, HttpStorage):
         return {**whole, **MultipartObjects(self, large, whole).actions}
 
     def _read(
-        self, job: Job, deadline_ns: int, body: Collector | None = None, lines: str = ""
+        self,
+        job: Job,
+        deadline_ns: int,
+        body: Collector | None = None,
+        lines: str = "",
+        query: str = "",
     ) -> Timing:
         url = 0 if self._url_count == 1 else int(self._random() * self._url_count)
         size_class, number = job.size_class, job.object
         place = self._places[url][self._container(size_class, number)]
         head = partial(
-            self.signed_head, "GET", place.path + self._object(size_class, number), "",
+            self.signed_head, "GET", place.path + self._object(size_class, number), query,
             place.headers + self.encryption, None, self._agent + lines if lines else self._agent,
         )  # fmt: skip
         timing = self._pools[url].request(
@@ -144,6 +151,23 @@ class S3Storage(S3Client, HttpStorage):
         if 200 <= timing.status < 300:
             return timing
         raise self.status_error("GET", timing)
+
+    def _read_version(self, job: Job, deadline_ns: int, body: Collector | None = None) -> Timing:
+        return self._read(job, deadline_ns, body, query=self.version_query(job))
+
+    def _delete_version(self, job: Job, deadline_ns: int) -> Timing:
+        """As of any deletion, S3 answers 204 whether or not the version exists."""
+        timing = self._bodiless("DELETE", job, deadline_ns, query=self.version_query(job))
+        if timing.status == 404:
+            raise self.status_error("DELETE", timing)
+        return timing
+
+    def lock_lines(self, lock: ObjectLock) -> str:
+        until = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + lock.seconds))
+        return (
+            f"x-amz-object-lock-mode: {lock.mode.upper()}\r\n"
+            f"x-amz-object-lock-retain-until-date: {until}\r\n"
+        )
 
     def _check_read(self, job: Job, body: Collector, timing: Timing) -> None:
         body.headers = neutral(body.headers)
@@ -224,7 +248,12 @@ class S3Storage(S3Client, HttpStorage):
         return written_after(probe, write, job, deadline_ns)
 
     def _bodiless(
-        self, method: str, job: Job, deadline_ns: int, response: Collector | None = None
+        self,
+        method: str,
+        job: Job,
+        deadline_ns: int,
+        response: Collector | None = None,
+        query: str = "",
     ) -> Timing:
         """A request without a body, whose response has no object data; 404 is no error."""
         url = self.any_url()
@@ -232,7 +261,7 @@ class S3Storage(S3Client, HttpStorage):
         path = place.path + self._object(job.size_class, job.object)
         headers = self.encryption if method == "HEAD" else ""
         timing = self.request(
-            method, place, path, "", headers, response, deadline_ns=deadline_ns, url=url,
+            method, place, path, query, headers, response, deadline_ns=deadline_ns, url=url,
             missing_ok=True,
         )  # fmt: skip
         return timing._replace(bytes_moved=0)
@@ -387,6 +416,7 @@ class S3Storage(S3Client, HttpStorage):
     def _probe(self, job: Job, deadline_ns: int) -> tuple[Timing, bool]:
         found = Collector(bodiless=True)
         timing = probed(lambda: self._bodiless("HEAD", job, deadline_ns, found))
+        timing = self.with_version(timing, found)
         return timing, self.is_initial(timing, found, job)
 
     def is_initial(self, probe: Timing, found: Collector, job: Job, layout: str = "") -> bool:

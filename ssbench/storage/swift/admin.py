@@ -15,9 +15,14 @@ from ssbench.core.settings import StorageSettings
 from ssbench.storage.base import (
     ContainerEntry,
     ContainerInfo,
+    Kept,
+    ListedVersion,
     ObjectEntry,
     StoreLimits,
     StoreState,
+    VersionMarker,
+    VersionPage,
+    delete_all_versions,
     make_marked,
 )
 from ssbench.storage.http.addresses import quoted_name
@@ -30,9 +35,12 @@ from ssbench.storage.swift.bodies import (
 )
 from ssbench.storage.swift.driver import SwiftClient
 
+_VERSIONS = "X-Versions-Enabled"
+_PAGE = 1000  #: entries of a listing of versions
+
 
 class SwiftAdmin(SwiftClient):
-    """Implements ``ssbench.storage.base.StoreAdmin``.
+    """Implements ``StoreAdmin`` and ``VersionAdmin`` of ``ssbench.storage.base``.
 
     :raises UsageError: a storage URL, token, policy or certificate is invalid.
     """
@@ -72,7 +80,60 @@ class SwiftAdmin(SwiftClient):
 
     def make_container(self, container: str) -> ContainerInfo | None:
         # HEAD first: a PUT would add our mark to a container that isn't ours.
-        return make_marked(self._of_our_policy, self._put_container, container)
+        found = make_marked(self._of_our_policy, self._put_container, container)
+        if self._settings.versioning and self._versions(container) != "true":
+            self._keep_versions(container, found)
+        return found
+
+    def _keep_versions(self, container: str, found: ContainerInfo | None) -> None:
+        """Turn versions on in a container of ours.
+
+        :raises StorageError: the store keeps none, or the container is of others.
+        """
+        if found is not None and not found.marked and found.object_count != 0:
+            why = "keeps no versions, and ssbench did not make it"
+            raise StorageError(ErrorKind.STATUS, f"{container} {why}: leave out versioning")
+        self.request("POST", quoted_name(container), None, None, f"{_VERSIONS}: true\r\n", b"")
+        if self._versions(container) != "true":
+            raise StorageError(ErrorKind.STATUS, "the store keeps no versions of objects")
+
+    def _versions(self, container: str) -> str:
+        """Whether it keeps versions: true, false (not any more) or "" (never)."""
+        collector = Collector(bodiless=True)
+        self.request("HEAD", quoted_name(container), collector)
+        return collector.headers.get(_VERSIONS.lower(), "").lower()
+
+    def keeps_versions(self, container: str) -> bool:
+        try:
+            return self._versions(container) != ""
+        except StorageError:
+            return False
+
+    def list_versions(self, container: str, at: VersionMarker | None) -> VersionPage:
+        listing = Listing(_PAGE)
+        query = f"versions=true&format=json&limit={_PAGE}"
+        if at is not None:
+            name, version = (quote(each, safe="") for each in at)
+            query += f"&marker={name}&version_marker={version}"
+        self.request("GET", f"{quoted_name(container)}?{query}", listing)
+        found = listing.versions()
+        after = found[-1][:2] if found else None
+        if after is not None and (after == at or after[0] < (at or ("",))[0]):
+            raise StorageError(ErrorKind.PROTOCOL, "the store's list of versions does not advance")
+        return VersionPage(found, after)
+
+    def delete_versions(self, container: str, versions: Sequence[ListedVersion]) -> list[Kept]:
+        kept = []
+        for each in versions:
+            path = f"{quoted_name(container)}/{quoted_name(each.name)}"
+            query = f"version-id={quote(each.id, safe='')}"
+            try:
+                self.request("DELETE", f"{path}?{query}", missing_ok=True)
+            except StorageError as error:
+                if not error.status:
+                    raise
+                kept.append(Kept(each, f"{error.status}"))
+        return kept
 
     def _of_our_policy(self, container: str) -> ContainerInfo:
         """:raises StorageError: as ``container_info``; status 409: it has another policy."""
@@ -124,4 +185,14 @@ class SwiftAdmin(SwiftClient):
         return [(name.removeprefix(container + "/"), status) for name, status in failures]
 
     def delete_container(self, container: str) -> bool:
-        return self.request("DELETE", quoted_name(container), missing_ok=True).status != 404
+        path = quoted_name(container)
+        try:
+            return self.request("DELETE", path, missing_ok=True).status != 404
+        except StorageError as error:
+            if error.status != 409 or not self.keeps_versions(container):
+                raise
+        if self.container_info(container).object_count != 0:
+            raise StorageError(ErrorKind.STATUS, f"{container} is not empty", status=409)
+        self.request("POST", path, None, None, f"{_VERSIONS}: false\r\n", b"")
+        delete_all_versions(self, container, self._settings.listed_max)
+        return self.request("DELETE", path, missing_ok=True).status != 404

@@ -17,6 +17,7 @@ from ssbench.core.text import plural, printable
 from ssbench.storage.base import (
     ContainerEntry,
     ContainerInfo,
+    ListedVersion,
     ObjectEntry,
     StoreLimits,
     order_fault,
@@ -34,6 +35,7 @@ _BRACKETS_MAX = 100  #: mean number of brackets in a listing's row
 _ROWS_MAX = 100_000  #: objects and arrays in any other JSON
 _LINE_MAX = 4096  #: bytes of a name in plain text; Swift's own default is 1,024
 _CONTAINER_META = "x-container-meta-"
+_DELETED = "application/x-deleted"  #: Content-Type of a delete marker
 #: Words in names of metadata with secrets: Temp-URL-Key, for one.
 _SECRET_META = ("key", "secret", "token", "password")
 _DLO_SEGMENTS = 10_000  #: the proxy pages through longer listings; no run needs them
@@ -68,6 +70,17 @@ class ObjectRow(Struct):
         return ObjectEntry(self.name, self.bytes)
 
 
+class VersionRow(Struct):
+    name: Name
+    version_id: Annotated[str, Meta(min_length=1, max_length=1024)] = "null"
+    is_latest: bool = True
+    content_type: str = ""
+
+    def entry(self) -> ListedVersion:
+        is_marker = self.content_type.startswith(_DELETED)
+        return ListedVersion(self.name, self.version_id, self.is_latest, is_marker)
+
+
 class Listing(Collector):
     """A page of an account's or container's listing in JSON.
 
@@ -85,6 +98,10 @@ class Listing(Collector):
     def objects(self) -> list[ObjectEntry]:
         """:raises StorageError: PROTOCOL: invalid, or longer than requested."""
         return [row.entry() for row in self._rows(list[ObjectRow])]
+
+    def versions(self) -> list[ListedVersion]:
+        """:raises StorageError: PROTOCOL: invalid, or longer than requested."""
+        return [row.entry() for row in self._rows(list[VersionRow])]
 
     def _rows(self, kind: type[list[Row]]) -> list[Row]:
         # A 204 has no body at all. Names may hold brackets.
@@ -266,6 +283,7 @@ class _Info(Struct):
     swift: _Swift | None = None
     slo: _Slo | None = None
     bulk_delete: _BulkDelete | None = None
+    object_versioning: dict[str, msgspec.Raw] | None = None
 
 
 def store_limits(body: bytes) -> StoreLimits:
@@ -294,6 +312,7 @@ def store_limits(body: bytes) -> StoreLimits:
             "dlo": _DLO_SEGMENTS,
         },
         bulk_delete_max=info.bulk_delete.max_deletes_per_request if info.bulk_delete else 0,
+        versions=info.object_versioning is not None,
     )
 
 

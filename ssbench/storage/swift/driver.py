@@ -40,9 +40,9 @@ from ssbench.storage.http.connection import Upload
 from ssbench.storage.http.response import HEAD_ONLY, Collector
 from ssbench.storage.http.store import (
     HttpClient,
-    HttpStorage,
     ObjectsInParts,
     PartTiming,
+    VersionedStorage,
     is_initial,
     store_is_changed,
     with_parts,
@@ -153,13 +153,20 @@ class SwiftClient(HttpClient):
         return timing, response.headers.get("etag", "").strip('"')
 
     def probe(
-        self, path: str, size: int, deadline_ns: int, segments: str = ""
+        self,
+        path: str,
+        size: int,
+        deadline_ns: int,
+        segments: str = "",
+        found: Collector | None = None,
     ) -> tuple[Timing, bool]:
         """HEAD; and whether it shows an unmodified initial object of this size.
 
         :param segments: as of ``is_initial``.
+        :param found: gets the response.
         """
-        found = Collector(bodiless=True)
+        if found is None:
+            found = Collector(bodiless=True)
         timing = self.request("HEAD", path, found, deadline_ns, missing_ok=True)
         is_there = timing.status != 404
         return timing, is_there and is_initial(found.headers, size, self._settings, segments)
@@ -210,12 +217,14 @@ _EMPTY = Upload(0, b"")
 _quoted = partial(quote, safe="")
 
 
-class SwiftStorage(SwiftClient, HttpStorage):
+class SwiftStorage(SwiftClient, VersionedStorage):
     """Implements ``ssbench.storage.base.ObjectStore``.
 
     :param seed: of the choice among several storage URLs.
     :raises UsageError: a storage URL, token or certificate is invalid.
     """
+
+    version_header, version_key = "x-object-version-id", "version-id"
 
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
         super().__init__(settings, seed)
@@ -228,17 +237,29 @@ class SwiftStorage(SwiftClient, HttpStorage):
         return {**whole, **SegmentedObjects(self, large, whole).actions} if large else whole
 
     def _read(
-        self, job: Job, deadline_ns: int, body: Collector | None = None, lines: str = ""
+        self,
+        job: Job,
+        deadline_ns: int,
+        body: Collector | None = None,
+        lines: str = "",
+        query: str = "",
     ) -> Timing:
         url = 0 if self._url_count == 1 else int(self._random() * self._url_count)
         timing = self._pools[url].request(
-            f"GET {self._urls[url].base}{self._path(job)}{self._suffixes[url]}{lines}\r\n"
+            f"GET {self._urls[url].base}{self._path(job)}{query}{self._suffixes[url]}{lines}\r\n"
             .encode(),
             None, deadline_ns, body, self._longest[job.size_class],
         )  # fmt: skip
         if 200 <= timing.status < 300:
             return timing
         raise self.status_error("GET", timing)
+
+    def _read_version(self, job: Job, deadline_ns: int, body: Collector | None = None) -> Timing:
+        return self._read(job, deadline_ns, body, query=f"?{self.version_query(job)}")
+
+    def _delete_version(self, job: Job, deadline_ns: int) -> Timing:
+        path = f"{self._path(job)}?{self.version_query(job)}"
+        return self.request("DELETE", path, None, deadline_ns)._replace(bytes_moved=0)
 
     def checksum_lines(self, checksum: str) -> str:
         return f"ETag: {checksum}\r\n"
@@ -314,7 +335,9 @@ class SwiftStorage(SwiftClient, HttpStorage):
         return self.delete_paths(paths, deadline_ns)
 
     def _probe(self, job: Job, deadline_ns: int) -> tuple[Timing, bool]:
-        return self.probe(self._path(job), job.size, deadline_ns)
+        found = Collector(bodiless=True)
+        timing, is_initial = self.probe(self._path(job), job.size, deadline_ns, found=found)
+        return self.with_version(timing, found), is_initial
 
 
 class SegmentedObjects(ObjectsInParts):

@@ -11,7 +11,7 @@ import pytest
 
 from ssbench.core.distributions import LogNormal, Pick, SizeBins
 from ssbench.core.errors import ScenarioError
-from ssbench.core.model import LargeObject, SizeClass
+from ssbench.core.model import LargeObject, ObjectLock, SizeClass
 from ssbench.core.naming import ObjectNaming
 from ssbench.core.operations import (
     CREATE,
@@ -26,7 +26,7 @@ from ssbench.core.operations import (
     UPDATE_IF_MATCH,
 )
 from ssbench.core.scenario.checks import Key
-from ssbench.core.scenario.parts import GROUP_KEYS, LARGE_KEYS, SIZE_KEYS, STAGE_KEYS
+from ssbench.core.scenario.parts import GROUP_KEYS, LARGE_KEYS, LOCK_KEYS, SIZE_KEYS, STAGE_KEYS
 from ssbench.core.scenario.scenario import KEYS, Scenario, parameter_keys
 from ssbench.core.scenario.values import NO_PROFILE, OBJECT_SUFFIX_LENGTH
 from ssbench.core.units import Unit
@@ -49,6 +49,7 @@ OTHERS: dict[str, dict[str, Any]] = {
     "stages": {**BASE, "stages": STAGES, "run_seconds": None},
     "groups": {**BASE, "groups": GROUPS, "user_count": None, "operations": None},
     "large_object": {**BASE, "large_object": LARGE},
+    "object_lock": {**BASE, "versioning": True, "object_lock": {"seconds": 9}},
 }
 BOUNDS = {"size_min": 100, "size_max": 5000}
 
@@ -80,7 +81,7 @@ def faults(keys: Mapping[str, object]) -> list[str]:
 
 PARTS: list[tuple[str, Mapping[str, Key]]] = [
     ("", KEYS), ("", parameter_keys()), ("sizes[0].", SIZE_KEYS), ("stages[0].", STAGE_KEYS),
-    ("groups.puts.", GROUP_KEYS), ("large_object.", LARGE_KEYS),
+    ("groups.puts.", GROUP_KEYS), ("large_object.", LARGE_KEYS), ("object_lock.", LOCK_KEYS),
 ]  # fmt: skip
 ALL = [(place + name, key) for place, keys in PARTS for name, key in keys.items()]
 
@@ -146,6 +147,10 @@ FAULTS: list[tuple[str, object, str]] = [
     ("compressible_block", 3000, "compressible_block: 3000 is not a power of two; as in 4096 or"),
     ("duplicate_block", "512b", 'duplicate_block: "512b" is below 4096'),
     ("keep_alive", 1, "keep_alive: 1 is a number; true or false"),
+    ("versioning", "yes", 'versioning: "yes" is a string; true or false'),
+    ("object_lock", 60, 'object_lock: 60 is a number; an object like {"seconds": 60'),
+    ("object_lock", {"seconds": 0}, "object_lock.seconds: 0 is not above 0"),
+    ("object_lock", {"seconds": 9, "mode": "legal"}, 'object_lock.mode: "legal" is not a mode;'),
     ("range_bytes", "x", 'range_bytes: "x" can\'t be read; bytes from 1'),
     ("range_byte", 1, 'range_byte: unknown key; did you mean "range_bytes"?'),
     ("bulk_count", 10_001, "bulk_count: 10001 is above 10000"),
@@ -393,6 +398,35 @@ def test_a_class_without_initial_files_needs_no_profile() -> None:
         {**BASE, "sizes": sizes, "operations": None, "initial_files": {"a": 3, "b": 1}}
     )
     assert line.startswith("crud_profile: missing, and sizes[1] has none of its own; four weights")
+
+
+@pytest.mark.parametrize(
+    ("keys", "says"),
+    [
+        ({"operations": {"update": 1, "read_version": 1}, "versioning": False},
+         "versioning: false, and read_version has no effect without versions; true"),
+        ({"operations": {"read": 1, "delete_version": 1}},
+         "operations: nothing makes older versions, which delete_version is for; update or delete"),
+        ({"operations": {"update": 1, "read_version": 1}, "delete_after": 60},
+         "delete_after: versions expire, too, which read_version is for; leave it out"),
+        ({"operations": {"update": 1, "delete_version": 1}, "object_lock": {"seconds": 60}},
+         "object_lock: the store would refuse each delete_version of what is locked"),
+        ({"operations": {"update": 1, "read_version": 1}, "large_object": LARGE,
+          "sizes": [{"name": "tiny", "size": 4000}]},
+         "sizes[0]: READ_VERSION can't use objects in parts"),
+        ({"operations": {"update": 1}, "versioning": False, "object_lock": {"seconds": 9}},
+         "versioning: false, and object_lock has no effect without versions; true"),
+    ],
+)  # fmt: skip
+def test_operations_on_versions_need_versions(keys: dict[str, object], says: str) -> None:
+    found = faults({**BASE, "crud_profile": None, "versioning": True, **keys})
+    assert [line for line in found if says in line] == found
+
+
+def test_object_locks_are_read_and_kept() -> None:
+    scenario = read(BASE, versioning=True, object_lock={"seconds": "1m", "mode": "compliance"})
+    assert scenario.object_lock == ObjectLock(60, "compliance")
+    assert Scenario.from_json(json.dumps(scenario.to_dict())) == scenario
 
 
 def test_large_objects_are_read_and_kept() -> None:

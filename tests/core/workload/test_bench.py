@@ -12,11 +12,21 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from msgspec.structs import replace
 
 from ssbench.core.model import Failure, Job, SizeClass
-from ssbench.core.operations import CREATE, CREATE_IF_ABSENT, DELETE, READ, UPDATE
+from ssbench.core.operations import (
+    CREATE,
+    CREATE_IF_ABSENT,
+    DELETE,
+    DELETE_VERSION,
+    ENSURE,
+    READ,
+    READ_VERSION,
+    UPDATE,
+    Operation,
+)
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.workload.bench import BenchPlan, BenchWorkload, bench_jobs, why_not_held
-from ssbench.core.workload.population import Population
-from ssbench.core.workload.workload import CleanupWorkload, Workload, initial_jobs
+from ssbench.core.workload.population import History, Population, Version
+from ssbench.core.workload.workload import CleanupWorkload, Workload, initial_jobs, note_version
 from tests.core.workload.scenes import all_jobs, bench, scenario, size_class
 from tests.core.workload.workload_model import RunModel, key_of
 
@@ -193,6 +203,70 @@ def test_an_object_for_which_operations_compete_is_created_once(
             workload.failed(job, outcome, 0.0)
     assert list(population.pools[0].members) == [0, 1][: 1 + is_used]
     assert (population.left_behind, population.left_unknown) == (left, unknown)
+
+
+def versioned_run(*operations: Operation, initial: int = 2) -> BenchWorkload:
+    """One whose objects have versions with the ids b"v0", b"v1" ..., each updated once."""
+    profile = tuple((int(each), 1.0) for each in operations)
+    kind = replace(size_class((0, 0, 1, 0), initial=initial), profile=profile)
+    population = Population([kind], versions=True)
+    for number in range(initial):
+        note_version(population, Job(1, ENSURE, 0, number, 0, 9), b"v%d" % number)
+        note_version(population, Job(1, UPDATE, 0, number, 1, 8), b"w%d" % number)
+    return BenchWorkload(population, BenchPlan())
+
+
+def test_older_versions_are_read_and_the_newest_are_not() -> None:
+    workload = versioned_run(READ_VERSION)
+    jobs = workload.take(1, 40, 0.0)
+    expected = {(number, 0, 9, (b"v%d" % number,)) for number in range(2)}
+    assert {(job.object, job.version, job.size, job.arguments) for job in jobs} == expected
+
+
+def test_what_became_of_the_versions_of_a_removed_object() -> None:
+    workload = versioned_run(READ_VERSION, initial=1)
+    history = workload.population.pools[0].history
+    assert history is not None
+    history.removed(0)
+    found = {job.arguments[0] for job in workload.take(1, 40, 0.0)}
+    assert found == {b"v0", b"w0"}
+
+
+@pytest.mark.parametrize(
+    ("failure", "left"),
+    [(None, 0), (Failure(403), 1), (Failure(404), 0), (Failure(0, True), 0)],
+)
+def test_a_version_is_deleted_once_and_alone(failure: Failure | None, left: int) -> None:
+    workload = versioned_run(DELETE_VERSION, initial=1)
+    (job,) = workload.take(1, 10, 0.0)
+    assert job.arguments == (b"v0",)
+    assert workload.take(2, 10, 0.0) == []
+    if failure:
+        workload.failed(job, failure, 0.0)
+    else:
+        workload.succeeded([job], 0.0)
+    assert len(workload.take(2, 10, 0.0)) == left
+
+
+def test_a_version_that_is_read_is_not_deleted_meanwhile() -> None:
+    workload = versioned_run(READ_VERSION, DELETE_VERSION, initial=1)
+    jobs = workload.take(1, 10, 0.0)
+    while jobs[0].operation != READ_VERSION:
+        workload.failed(jobs[0], Failure(403), 0.0)
+        jobs = workload.take(1, 10, 0.0)
+    assert {job.operation for job in jobs} == {int(READ_VERSION)}
+
+
+def test_the_number_of_versions_that_are_known_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(History, "MOST", 3)
+    history = History()
+    for number in range(9):
+        for at in range(4):
+            history.made(Version(number, b"%d" % at, at, 1))
+    assert len(history.older) == 3
+    for number in range(9):
+        history.removed(number)
+    assert [each.object for each in history.older] != [0, 0, 0]
 
 
 def test_a_delete_without_an_answer_leaves_an_object_that_may_be_there() -> None:

@@ -1,0 +1,193 @@
+"""Versions of objects and locks on them, as users run them: Swift, Swift's s3api, and versitygw."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from ssbench.core.errors import ExitStatus, StatFileError
+from ssbench.embedded import EmbeddedSwift
+from tests.e2e.commands import Account, Commands, finished, login, until
+from tests.servers.s3 import S3Server, SwiftS3, VersityGW
+
+OPERATIONS = {
+    "create": 1, "read": 2, "update": 4, "delete": 1, "read_version": 3, "delete_version": 1,
+}  # fmt: skip
+
+
+class Store(NamedTuple):
+    """A server, and what its user sees of versions in a container."""
+
+    options: list[str]
+    environment: dict[str, str]
+    #: Name of an object, and whether it is its newest version, of all versions and markers.
+    versions: Callable[[str], set[tuple[str, bool]]]
+    containers: Callable[[], list[str]]
+
+
+@contextmanager
+def of_s3(server: S3Server) -> Iterator[Store]:
+    def versions(container: str) -> set[tuple[str, bool]]:
+        pages = server.client().get_paginator("list_object_versions")
+        found = pages.paginate(Bucket=container.replace("_", "-")).build_full_result()
+        entries = (*found.get("Versions", ()), *found.get("DeleteMarkers", ()))
+        return {(e["Key"], e["IsLatest"]) for e in entries if e["Key"] != ".ssbench"}
+
+    with server:
+        yield Store(server.options, server.environment, versions, lambda: [*server.contents()])
+
+
+@contextmanager
+def of_swift(swift: EmbeddedSwift) -> Iterator[Store]:
+    account = Account(swift)
+
+    def versions(container: str) -> set[tuple[str, bool]]:
+        body = account("GET", f"{container}?versions&format=json")[2]
+        return {(each["name"], each["is_latest"]) for each in json.loads(body)}
+
+    yield Store(login(swift), {}, versions, account.containers)
+
+
+STORES = {"swift": of_swift, "swift-s3": lambda swift: of_s3(SwiftS3()),
+          "versitygw": lambda swift: of_s3(VersityGW())}  # fmt: skip
+PARAMS = ["swift", "swift-s3", pytest.param("versitygw", marks=pytest.mark.program("versitygw"))]
+
+
+@pytest.fixture(params=PARAMS, scope="module")
+def store(request: pytest.FixtureRequest, embedded_swift: EmbeddedSwift) -> Iterator[Store]:
+    with STORES[request.param](embedded_swift) as opened:
+        yield opened
+
+
+def scenario(commands: Commands, base: str, **keys: object) -> Path:
+    given = {"operations": OPERATIONS, "operation_count": 200, "versioning": True, **keys}
+    return commands.scenario(crud_profile=None, container_base=base, container_count=2, **given)
+
+
+def initial(store: Store, base: str) -> set[tuple[str, bool]]:
+    """All versions in the containers of a base: the newest of initial objects, if they are there,
+    and nothing else. Of others the names."""
+    found = store.versions(f"{base}_000000") | store.versions(f"{base}_000001")
+    assert {(name, newest) for name, newest in found if name.count("_") > 1 or not newest} == set()
+    return found
+
+
+def test_versions_are_read_deleted_verified_and_cleaned_up(
+    commands: Commands, store: Store
+) -> None:
+    given = {"environment": store.environment}
+    words = ["-f", scenario(commands, "vers"), "--verify", *store.options]
+    ended = commands.run(*words, workers=2, **given).fine()
+    assert ended.counted()[:2] == (200, 0)
+    done = finished(ended.stats)
+    assert done["READ_VERSION"] > 10
+    assert done["DELETE_VERSION"] > 0
+    report = commands.call("report-scenario", "-s", ended.results, "--json").fine().out
+    assert '"READ_VERSION"' in report
+    assert '"versioning": true' in report
+    assert len(initial(store, "vers")) == 10
+    commands.master("cleanup-containers", "-b", "vers", *store.options, **given).wait().fine()
+    assert not [name for name in store.containers() if name.startswith("vers")]
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL], ids=["interrupted", "killed"])
+def test_a_run_that_was_ended_leaves_no_version_after_clean_up(
+    commands: Commands, store: Store, end: signal.Signals
+) -> None:
+    given, base = {"environment": store.environment}, f"left{end:d}"
+    path = scenario(commands, base, operation_count=None, run_seconds=600)
+    started = commands.start_run("-f", path, *store.options, workers=1, **given)
+
+    def has_read() -> int:
+        with suppress(StatFileError, KeyError):  # there may be none yet
+            return started.on_disk("READ_VERSION")
+        return 0
+
+    until("versions are read", has_read)
+    started.signal(end)
+    ended = started.wait()
+    words = ["cleanup-containers", "--resume-cleanup", started.stat_file, *store.options]
+    if end == signal.SIGKILL:
+        planned = commands.master(*words, "--dry-run", **given).wait().fine()
+        assert re.search(r"Would delete \d+ objects and \d+ versions of run", planned.out)
+        commands.master(*words, "--yes", **given).wait().fine()
+    else:
+        assert ended.status == ExitStatus.INTERRUPTED
+    initial(store, base)
+    again = commands.master(*words, **given).wait().fine().out
+    assert re.match("Nothing (is|was) left of run", again)
+
+
+@pytest.mark.program("versitygw")
+@pytest.mark.parametrize("mode", ["governance", "compliance"])
+def test_clean_up_waits_for_short_locks(commands: Commands, mode: str) -> None:
+    operations = {"create": 2, "update": 2, "read": 1, "delete": 1}
+    lock = {"seconds": 2, "mode": mode}
+    path = scenario(commands, "lock", operations=operations, object_lock=lock, operation_count=40)
+    with of_s3(VersityGW()) as store:
+        given = {"environment": store.environment}
+        ended = commands.run("-f", path, *store.options, workers=1, **given).fine()
+        assert ended.counted()[:2] == (40, 0)
+        who = "nobody" if mode == "compliance" else "nobody without a permission for that"
+        assert f"object_lock: {who} can delete what this run uploads for 2 s after" in ended.err
+        assert "Waiting until the locks of this run's versions end" in ended.err
+        assert len(initial(store, "lock")) == 10
+
+
+@pytest.mark.program("versitygw")
+def test_what_is_locked_for_long_is_named(commands: Commands) -> None:
+    operations = {"create": 1}
+    lock = {"seconds": 3600}
+    path = scenario(commands, "long", operations=operations, object_lock=lock, operation_count=8)
+    with of_s3(VersityGW()) as store:
+        given = {"environment": store.environment}
+        ended = commands.run("-f", path, *store.options, workers=1, **given).fine()
+        assert "; cleanup-containers -b long does it then" in ended.err
+        assert re.search(
+            r"8 versions of this run could not be deleted \(long_00000\d/tiny_[0-9a-f]+_\d+: a"
+            r" version of it stays: AccessDenied: locked \(GOVERNANCE\) until 20",
+            ended.err,
+        )
+        assert len(store.versions("long_000000") | store.versions("long_000001")) > 10
+
+
+@pytest.mark.program("versitygw")
+def test_a_bucket_of_the_user_is_not_changed(commands: Commands) -> None:
+    path = scenario(commands, "mine", operation_count=40)
+    server = VersityGW()
+    with of_s3(server) as store:
+        given = {"environment": store.environment}
+        place = [*store.options, "--s3-bucket", "bench"]
+        server.make_bucket("bench")
+        words = ["-f", path, *place]
+        refused = commands.run(*words, workers=1, **given).fine(1).err
+        assert "/bench keeps no versions, and is not ours to change: turn versioning on" in refused
+        client = server.client()
+        client.put_object(Bucket="bench", Key="tiny_000000", Body=b"of somebody else")
+        enabled = {"Status": "Enabled"}
+        client.put_bucket_versioning(Bucket="bench", VersioningConfiguration=enabled)
+        client.put_object(Bucket="bench", Key="tiny_000000", Body=b"of somebody else, again")
+        commands.run(*words, workers=1, **given).fine()
+        kept = {key for key, _ in store.versions("bench")}
+        assert {key for key in kept if key.count("_") > 2} == set()
+        commands.master("cleanup-containers", "-b", "mine", *place, **given).wait().fine()
+        assert store.versions("bench") == {("tiny_000000", True), ("tiny_000000", False)}
+        put = ["bench", "put", "mixed", "--count", 4, *place, "--workers", 1]
+        warned = commands.master(*put, **given).wait().fine().err
+        assert "keeps versions of replaced and deleted objects: no clean-up of ssbench" in warned
+
+
+def test_stores_without_versions_are_refused(commands: Commands) -> None:
+    ended = commands.call_run(
+        "-f", scenario(commands, "none"), "--storage", "file", "--path", commands.place
+    )
+    assert ended.status == ExitStatus.USAGE
+    for what in ("operation read_version", "operation delete_version", "versioning"):
+        assert f'the store "file" has no {what}; stores that have it: swift, s3, noop' in ended.err
