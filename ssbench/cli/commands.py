@@ -144,6 +144,7 @@ COMMANDS: Mapping[str, Command] = {
         "report on the results of an earlier run",
         "Prints a report on a stat file, as text unless another format is given. Several stat "
         "files are merged: those of masters that ran the same scenario at the same time.",
+        stray="stat files stand together; -f FILE names the file of --csv, --json and the like",
         examples=("run.stat.gz --html run.html", "run.stat.gz --pctile 99.9 --json"),
         has_statistics=True,
     ),

@@ -153,6 +153,7 @@ def test_verbose_and_quiet_may_precede_or_follow_the_command(command: str) -> No
         ("run-scenario -f s --no-cleanup", "--no-cleanup; did you mean --keep-objects?"),
         ("run-scenario -f s --obj.size 3", "the scenario has the sizes and the numbers of objects"),
         ("cleanup-containers --threads 3", "--threads; did you mean --concurrency?"),
+        ("report-scenario f --csv g", "1 unexpected argument; stat files stand together; -f FILE"),
         ("download d --container c", "1 unexpected argument; it saves nothing; --verify DIR comp"),
         ("run-scenario -f s --user 20", "for concurrent users give -u 20 or --user-count 20"),
         ("run-scenario -f s --user=20", "for the login's user name -U 20"),

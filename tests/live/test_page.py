@@ -310,6 +310,8 @@ def test_a_browser_shows_hostile_texts_as_text_and_stops_the_run(
     watch.start_run(3, "users 8")
     watch.start_phase(Phase.RUN, title=f"Run {HOSTILE}")
     watch.message(HOSTILE)
+    for at_s in (0.0, 1e12):  # before what the chart shows, and now
+        watch.mark(EventRecord(at_s, "node 3 down", "page"))
     watch.update(replace(BUSY, workers_seen=[WorkerProgress(HOSTILE, "running", 1, 0, None)]))
     with browser(tmp_path) as chromium:
         chromium.driver.get(page.url)
@@ -317,6 +319,8 @@ def test_a_browser_shows_hostile_texts_as_text_and_stops_the_run(
         text = chromium.run("return document.body.innerText")
         assert text.count(HOSTILE) == 3
         assert "(3: users 8)" in text
+        line = "return document.querySelector('#rates path').getAttribute('d')"
+        assert chromium.run(line) == "M600.0 0V80"
         assert "119/s of 120/s due" in text
         assert "12 (1.2 %): 10 network timeout, 2 status 503" in text
         assert chromium.run("return document.title") == "ssbench"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -125,13 +125,17 @@ def class_name(raw: object) -> str:
     return name
 
 
+def _entries(raw: Sequence[object]) -> str:
+    return "1 entry" if len(raw) == 1 else f"{len(raw)} entries"
+
+
 def crud_profile(raw: object) -> Profile:
     """Four weights: the short form for the operations of CRUD."""
     names = ", ".join(row.name for row in CRUD)
     right = f"four weights of 0 or more: {names}, as in [3, 4, 2, 2]"
     weights = [number(weight, right) for weight in of_type(raw, list, right)]
     if len(weights) != len(CRUD):
-        raise ValidationError(f"{preview(raw)} has {len(weights)} entries", right)
+        raise ValidationError(f"{preview(raw)} has {_entries(weights)}", right)
     if not any(weights):
         raise ValidationError("all four weights are 0", "at least one above 0")
     return profile(dict(zip(map(int, CRUD), weights, strict=True)))
@@ -212,7 +216,7 @@ def ramp(unit: Unit[N]) -> Check[N | tuple[N, N]]:
         if not isinstance(raw, list):
             return replace(unit, what=what)(raw)
         if len(raw) != 2:
-            raise ValidationError(f"{preview(raw)} has {len(raw)} entries", what)
+            raise ValidationError(f"{preview(raw)} has {_entries(raw)}", what)
         first, last = map(unit, raw)
         return first if first == last else (first, last)
 
@@ -344,7 +348,7 @@ def think_time(raw: object) -> tuple[float, float] | None:
     right = f'{_PAUSE.what}; also with units, as in "500ms"'
     if isinstance(raw, list | tuple):
         if len(raw) != 2:
-            raise ValidationError(f"{preview(raw)} has {len(raw)} entries", right)
+            raise ValidationError(f"{preview(raw)} has {_entries(raw)}", right)
         least, longest = map(_PAUSE, raw)
         if least > longest:
             raise ValidationError(f"{preview(raw)} has the longer one first", right)
@@ -460,7 +464,7 @@ def _weight(raw: object) -> float:
 
 def _rows(raw: object, name: str, *checks: Check[Any]) -> list[list[Any]]:
     if not isinstance(raw, list) or not 1 <= len(raw) <= MAX_BINS:
-        wrong = f"{len(raw)} entries" if isinstance(raw, list) else kind(raw)
+        wrong = _entries(raw) if isinstance(raw, list) else kind(raw)
         raise ValidationError(f'"{name}" is {wrong}', f"a list of 1 to {MAX_BINS} entries")
     return [_row(row, f"{name}[{at}]", *checks) for at, row in enumerate(raw)]
 

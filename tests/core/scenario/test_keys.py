@@ -142,7 +142,7 @@ FAULTS: list[tuple[str, object, str]] = [
     ("arrivals", "bursty", 'arrivals: "bursty" is not an arrival model; "uniform" or "poisson"'),
     ("key_names", ["flat"], 'key_names: ["flat"] is not a form of names; "flat", "hashed" or'),
     ("think_time", [2, 1], "think_time: [2, 1] has the longer one first"),
-    ("think_time", [1], "think_time: [1] has 1 entries"),
+    ("think_time", [1], "think_time: [1] has 1 entry"),
     ("compressible", 1.5, "compressible: 1.5 is above 1; a share from 0 to 1"),
     ("compressible_block", 3000, "compressible_block: 3000 is not a power of two; as in 4096 or"),
     ("duplicate_block", "512b", 'duplicate_block: "512b" is below 4096'),
