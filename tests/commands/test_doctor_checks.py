@@ -7,6 +7,7 @@ import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from time import perf_counter_ns
 from typing import Any
 
 import pytest
@@ -22,7 +23,9 @@ from ssbench.commands.doctor import (
 )
 from ssbench.core.hostlist import parse_hosts
 from ssbench.core.messages import Heartbeat, Jobs, Results
-from ssbench.core.model import ErrorKind, Job
+from ssbench.core.model import ErrorKind, Job, Timing
+from ssbench.core.naming import naming_of
+from ssbench.core.operations import CREATE, DELETE, HEAD, READ, row_of
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.settings import StorageSettings, TransportConfig
 from ssbench.runner.config import RunConfig, ScenarioText
@@ -51,6 +54,21 @@ class Driver(MemoryStorage):
 
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
         super().__init__(self.memory, settings)
+        self.actions = dict.fromkeys((CREATE, READ, HEAD, DELETE), self._act)
+
+    def connect(self, count: int) -> None:
+        """Does nothing."""
+
+    def _act(self, job: Job, deadline_ns: int) -> Timing:
+        naming, place = naming_of(self.settings), (job.size_class, job.object)
+        container, name = naming.container(*place), naming.object(*place)
+        with self._request(row_of(job.operation).name, name):
+            if job.operation == CREATE:
+                self.store.add(container, name, size=job.size)
+            elif job.operation == DELETE:
+                del self.store.container(container).objects[name]
+        now = perf_counter_ns()
+        return Timing(now, now, now, max(job.size, 0), 200)
 
     def state(self) -> StoreState:
         return self.reports

@@ -55,7 +55,6 @@ from ssbench.storage.registry import open_provider
 from ssbench.storage.s3.bodies import bucket_of
 from tests.fakes.drivers import WholeDriver, driver_settings, with_token
 from tests.fakes.http_server import FakeSwift
-from tests.fakes.memory_storage import MemoryStorage, MemoryStore
 from tests.servers.dictstore import DRIVER, DictStore
 from tests.servers.s3 import RcloneS3, S3Server, SwiftS3, VersityGW
 from tests.servers.seaweed import SeaweedDav, SeaweedS3
@@ -103,26 +102,6 @@ class Subject(NamedTuple):
 def on_noop() -> Iterator[Subject]:
     yield Subject(
         lambda **changes: WholeDriver(settings(driver="noop", **changes)), False, reads_ranges=False
-    )
-
-
-def on_memory() -> Iterator[Subject]:
-    store = MemoryStore(bulk_delete_max=1000, tokens={"tk"})
-    yield Subject(
-        lambda **changes: MemoryStorage(store, settings(**{"token": "tk", **changes})),
-        lacks=[
-            LIST,
-            LIST_ALL,
-            LIST_RANDOM,
-            COPY,
-            RANGE_READ,
-            BULK_DELETE,
-            *TAGS,
-            *CONDITIONAL,
-            *VERSIONS,
-        ],
-        knows_content=False,
-        reads_ranges=False,
     )
 
 
@@ -274,7 +253,6 @@ ON_SWIFT = {
 }
 DRIVERS = [
     pytest.param(on_noop, id="noop"),
-    pytest.param(on_memory, id="memory"),
     pytest.param(on_fake_swift, id="swift-on-fake"),
     pytest.param(on_outside_driver, id="outside"),
     pytest.param(lambda: on_files(None), id="files-on-disk"),

@@ -1,6 +1,6 @@
-"""A small real object store in memory: a second implementation of the Storage contract.
+"""The admin of a store in memory.
 
-``MemoryStore`` is the store (share one between several drivers), ``MemoryStorage`` a driver that
+``MemoryStore`` is the store (share one between several admins), ``MemoryStorage`` an admin that
 talks to it. It answers as Swift does: 404 for what isn't there, 409 for a container that isn't
 empty or is under another policy, 401 for a token that it doesn't know, listings in order and in
 pages. Failures are scripted per method::
@@ -14,20 +14,16 @@ pages. Failures are scripted per method::
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
-from time import perf_counter_ns
 from typing import Literal
 
 from ssbench.core.errors import StorageError
-from ssbench.core.model import ErrorKind, Job, Timing
-from ssbench.core.naming import naming_of
-from ssbench.core.operations import CREATE, DELETE, ENSURE, HEAD, POST, READ, REMOVE, UPDATE, row_of
+from ssbench.core.model import ErrorKind
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.storage.base import (
-    Action,
     ContainerEntry,
     ContainerInfo,
     ObjectEntry,
@@ -45,8 +41,6 @@ def status_error(status: int, detail: str = "") -> StorageError:
 @dataclass
 class MemoryObject:
     size: int
-    version: int = 0
-    expires_at: float | None = None  #: by the store's ``now``
     run: str | None = None  #: that uploaded it
 
 
@@ -80,7 +74,6 @@ class MemoryStore:
         self.bulk_delete_max = bulk_delete_max
         self.tokens = tokens
         self.pause = pause
-        self.now = 0.0  #: seconds; objects expire by it
         self.containers: dict[str, MemoryContainer] = {}
         self.calls: list[tuple[str, str]] = []  #: (method, container or object), as they came
         self.in_flight = 0
@@ -103,7 +96,7 @@ class MemoryStore:
         found.objects.update({name: MemoryObject(size, run=run) for name in names})
 
     def fail(self, method: str, *outcomes: StorageError | None) -> None:
-        """Let the next calls of a driver's method (or ``"CREATE"`` ...) end so; None lets pass."""
+        """Let the next calls of an admin's method end so; None lets pass."""
         self._scripts[method].extend(outcomes)
 
     def refuse(self, method: str, name: str, error: StorageError) -> None:
@@ -115,17 +108,10 @@ class MemoryStore:
         return sum(called == method for called, _ in self.calls)
 
     def container(self, name: str) -> MemoryContainer:
-        """A container that is there, without its expired objects; else 404."""
+        """A container that is there; else 404."""
         found = self.containers.get(name)
         if found is None:
             raise status_error(404)
-        expired = [
-            key
-            for key, stored in found.objects.items()
-            if stored.expires_at is not None and stored.expires_at <= self.now
-        ]
-        for key in expired:
-            del found.objects[key]
         return found
 
     @contextmanager
@@ -148,8 +134,7 @@ class MemoryStore:
 
 
 class MemoryStorage:
-    """A driver over a MemoryStore. Keeps the whole contract of ssbench.storage.base,
-    UploadAdmin included."""
+    """Implements ``StoreAdmin`` and ``UploadAdmin`` of ``ssbench.storage.base``."""
 
     concurrency: Literal["greenlets", "threads"] = "greenlets"
 
@@ -158,23 +143,8 @@ class MemoryStorage:
     ) -> None:
         self.store = store or MemoryStore()
         self.settings = settings or StorageSettings()
-        self.connected = 0
         self.closed = False
         self.credentials = self.settings.newest
-        self._naming = naming_of(self.settings)
-        self.actions: Mapping[int, Action] = {
-            CREATE: self._put,
-            READ: self._get,
-            UPDATE: self._put,
-            HEAD: self._head,
-            POST: self._post,
-            DELETE: self._delete,
-            ENSURE: self._ensure,
-            REMOVE: self._remove,
-        }
-
-    def connect(self, count: int) -> None:
-        self.connected += count
 
     def set_credentials(self, credentials: Credentials) -> None:
         self.credentials = credentials
@@ -286,68 +256,6 @@ class MemoryStorage:
     def close(self) -> None:
         self.closed = True
 
-    def _put(self, job: Job, deadline_ns: int) -> Timing:
-        with self._operation(job, deadline_ns) as (container, name):
-            after = self.settings.delete_after_s
-            expires_at = None if after is None else self.store.now + after
-            objects = self.store.container(container).objects
-            run = self.settings.run_id or None
-            objects[name] = MemoryObject(job.size, job.version, expires_at, run)
-            return _timing(201, job.size)
-
-    def _get(self, job: Job, deadline_ns: int) -> Timing:
-        with self._operation(job, deadline_ns) as (container, name):
-            found = self._object(container, name)
-            timing = _timing(200, found.size)
-            if self.settings.verify and (found.version, found.size) != (job.version, job.size):
-                older = found.version < job.version
-                kind = ErrorKind.STALE if older else ErrorKind.CORRUPT
-                raise StorageError(kind, "not what it should be", status=200, timing=timing)
-            return timing
-
-    def _head(self, job: Job, deadline_ns: int) -> Timing:
-        with self._operation(job, deadline_ns) as (container, name):
-            self._object(container, name)
-            return _timing(200, 0)
-
-    def _post(self, job: Job, deadline_ns: int) -> Timing:
-        with self._operation(job, deadline_ns) as (container, name):
-            self._object(container, name)
-            return _timing(202, 0)
-
-    def _delete(self, job: Job, deadline_ns: int) -> Timing:
-        with self._operation(job, deadline_ns) as (container, name):
-            self._object(container, name)
-            del self.store.containers[container].objects[name]
-            return _timing(204, 0)
-
-    def _remove(self, job: Job, deadline_ns: int) -> Timing:
-        with self._operation(job, deadline_ns) as (container, name):
-            gone = self.store.container(container).objects.pop(name, None)
-            return _timing(404 if gone is None else 204, 0)
-
-    def _ensure(self, job: Job, deadline_ns: int) -> Timing:
-        with self._operation(job, deadline_ns) as (container, name):
-            found = self.store.container(container).objects.get(name)
-            if found is not None and found.size == job.size:
-                return _timing(200, 0)
-        return self._put(job, deadline_ns)
-
-    def _object(self, container: str, name: str) -> MemoryObject:
-        found = self.store.container(container).objects.get(name)
-        if found is None:
-            timing = _timing(404, 0)
-            raise StorageError(ErrorKind.STATUS, "not found", status=404, timing=timing)
-        return found
-
-    @contextmanager
-    def _operation(self, job: Job, deadline_ns: int) -> Iterator[tuple[str, str]]:
-        name = self._naming.object(job.size_class, job.object)
-        with self._request(row_of(job.operation).name, name):
-            if deadline_ns and perf_counter_ns() > deadline_ns:
-                raise StorageError(ErrorKind.OPERATION_TIMEOUT, "it took too long")
-            yield self._naming.container(job.size_class, job.object), name
-
     @contextmanager
     def _request(self, method: str, name: str) -> Iterator[None]:
         if self.closed:
@@ -363,8 +271,3 @@ class MemoryStorage:
         if limit > self.store.listing_limit:
             raise status_error(412, f"a page has at most {self.store.listing_limit} lines")
         return list(islice((name for name in names if name > marker), limit))
-
-
-def _timing(status: int, bytes_moved: int) -> Timing:
-    now = perf_counter_ns()
-    return Timing(now, now, now, bytes_moved, status, b"tx" + b"0" * 32)
