@@ -139,7 +139,7 @@ class HostSampler:
             "swap": psutil.swap_memory(),
             "process_cpu_percent": process.user + process.system,
             "store_cpu_percent": self._store_seconds(),
-            "loop_cpu_percent": (time.clock_gettime(self._loop_clock)),
+            "loop_cpu_percent": time.clock_gettime(self._loop_clock),
             "loop_waiting_percent": waited_seconds(self._loop_schedule),
             "disk_read_bytes_per_s": disk.read_bytes if disk else None,
             "disk_written_bytes_per_s": disk.write_bytes if disk else None,

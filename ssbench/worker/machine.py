@@ -538,8 +538,9 @@ class WorkerMachine:
         for batches in _in_parts(self._unacked):
             self.outbox.append(Ack(self.incarnation, self._joined[0], batches))
         self._unacked = []
-        numbers, self._to_return = self._to_return, []
-        self._return(numbers)
+        if self._to_return:
+            numbers, self._to_return = self._to_return, []
+            self._return(numbers)
 
     def report(self, now_ns: int = 0) -> None:
         """Report the completed operations, if there are any.

@@ -70,6 +70,8 @@ class JobChannel:
         on_jobs: Callable[[int], None] | None = None,
     ) -> None:
         self.clock = clock
+        #: Of the present phase's users; None: messages are left until there are some.
+        self.on_readable: Callable[[], None] | None = None
         self._machine = machine
         self._transport = transport
         self._on_jobs = on_jobs
@@ -80,16 +82,14 @@ class JobChannel:
         state = "closed" if self._watcher is None else "listening" if self._listening else "open"
         return f"<JobChannel {state}>"
 
-    def open(self, pipe: int, on_readable: Callable[[], None]) -> None:
+    def open(self, pipe: int) -> None:
         """Open the work socket, if it is closed, with at most ``pipe`` messages waiting in it.
 
         :raises TransportError: if the host has no socket left.
         """
         fd = self._transport.open_work(pipe)
         if self._watcher is None:
-            self._watcher = get_hub().loop.io(fd, 1)
-            self._on_readable = on_readable
-            self.listen(True)
+            self._watcher = get_hub().loop.io(fd, _READ)
 
     def close(self) -> None:
         """Close the work socket. Jobs in it are returned, or dropped if they are not of the
@@ -106,11 +106,11 @@ class JobChannel:
     def listen(self, on: bool) -> None:
         """Watch the descriptor or not. It stays readable until all messages have been read: if
         they are left, it must not be watched, or the loop would never sleep."""
-        if self._watcher is None or on == self._listening:
+        if self._watcher is None or self.on_readable is None or on == self._listening:
             return
         self._listening = on
         if on:
-            self._watcher.start(self._on_readable)
+            self._watcher.start(self.on_readable)
         else:
             self._watcher.stop()
 
@@ -258,6 +258,7 @@ class UserPool:
         self._held = phase.held
         self._storage = storage
         self._channel = channel
+        channel.on_readable = self.on_readable
         self._store = store
         self._wake = wake
         self._clock = channel.clock
@@ -305,6 +306,8 @@ class UserPool:
         if self.closed:
             return
         self.closed = True
+        self._channel.listen(False)
+        self._channel.on_readable = None
         self._ticker.close()
         self._idle_watcher.close()
         if self._due_timer:

@@ -197,15 +197,9 @@ class Worker:
 
     def _open_jobs(self, pipe: int) -> None:
         try:
-            self._channel.open(pipe, self._on_readable)
+            self._channel.open(pipe)
         except TransportError as error:
             self._machine.stop(f"cannot start: {error}", ExitStatus.FAILED)
-
-    def _on_readable(self) -> None:
-        if self._pool:
-            self._pool.on_readable()
-        else:
-            self._channel.listen(False)
 
     def _connect(self, action: Connect) -> None:
         """Connect the store for a phase, or for more users in it; in a greenlet of its own."""

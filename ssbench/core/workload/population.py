@@ -155,7 +155,7 @@ class Population:
 
     def expire(self, now_s: float) -> None:
         """Remove objects from the population that will expire soon."""
-        for pool in self.pools:
+        for pool in self.pools if self.delete_after_s else ():
             pool.expire(now_s)
 
     @property
