@@ -227,9 +227,9 @@ def _incomplete(found: Comparison) -> Iterator[Note]:
         return
     if pairs.ended:
         many = f"{len(found.groups[0])} of {plural(pairs.asked, 'pair')}"
-        yield Note(Level.WARNING, f"Ended early, with {many}: {pairs.ended}.", {}, "text")
+        yield Note(Level.WARNING, f"Ended early, with {many}: {pairs.ended}.", formats="text")
     for path, why in pairs.left_out:
-        yield Note(Level.WARNING, f"Not compared: {path}: {why}.", {}, "text")
+        yield Note(Level.WARNING, f"Not compared: {path}: {why}.", formats="text")
 
 
 def _closing(found: Comparison) -> Sequence[str]:
@@ -439,7 +439,7 @@ def _summary(found: Comparison) -> Iterator[Note]:
             if found.sides is None and len(taken) > 1:
                 runs = f"runs 1 and {other + 1}"
             text = f"Other processes used the cores in {runs}, which may explain a difference."
-            yield Note(Level.WARNING, text, {}, "text")
+            yield Note(Level.WARNING, text, formats="text")
 
 
 def _difference(measure: _Measure, change: Change) -> str:

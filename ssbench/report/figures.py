@@ -24,6 +24,7 @@ from ssbench.report.model import (
     ALL,
     BYTES,
     COUNT,
+    DATA,
     ITEM_RATE,
     LATENCY,
     PAGE_RATE,
@@ -298,7 +299,6 @@ def cut(
     return sorted(rows, key=by)[:_MOST], [f"  and {more} more (--json has all)"]
 
 
-DATA = "csv json"
 #: Latency judged -> its name in the report.
 _JUDGED = {
     "last_byte": "service time",

@@ -25,6 +25,7 @@ from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.text import plural, printable
 from ssbench.report.model import (
     COUNT,
+    DATA,
     PERCENT,
     SECONDS,
     THROUGHPUT,
@@ -41,7 +42,6 @@ from ssbench.report.model import (
     section_of,
 )
 
-_DATA = "csv json"
 _MILLISECONDS = Unit("ms", 1e-3, 3)  #: of seconds
 #: Cause -> what a sentence says of those seconds, and what helps.
 _CAUSES: dict[Cause, tuple[str, str]] = {
@@ -79,14 +79,14 @@ def load_generator_section(stats: RunStats) -> Section:
     loop, core = _rounded(verdict.busiest_loop_percent), _rounded(verdict.busiest_core_percent)
     lag_s, answer = _rounded(verdict.loop_lag_max_s), verdict.headroom.value
     facts = [
-        fact("verdict", answer, WORD, "whether it was the limit", _DATA, csv="load_generator"),
+        fact("verdict", answer, WORD, "whether it was the limit", DATA, csv="load_generator"),
         fact("bottleneck", whose.value, WORD, "whose limit the throughput was", "json"),
         fact("sentences", words, WORD, "the same in words", "json"),
         fact("findings", findings, WORD, "its causes, the gravest first", "json"),
         fact("busiest", busiest, WORD, "process whose event loop used most of a core", "json"),
-        fact("busiest_loop_percent", loop, PERCENT, "of a core, used by that loop", _DATA),
-        fact("busiest_core_percent", core, PERCENT, "use of each second's busiest core", _DATA),
-        fact("loop_lag_max_s", lag_s, SECONDS, "by which a timer was late at most", _DATA),
+        fact("busiest_loop_percent", loop, PERCENT, "of a core, used by that loop", DATA),
+        fact("busiest_core_percent", core, PERCENT, "use of each second's busiest core", DATA),
+        fact("loop_lag_max_s", lag_s, SECONDS, "by which a timer was late at most", DATA),
         fact("own_failures", verdict.own_failures, COUNT, "for want of its own resources", "json"),
         fact("hosts", host_table(verdict.hosts), WORD, "the busiest first", "json"),
     ]
@@ -96,20 +96,20 @@ def load_generator_section(stats: RunStats) -> Section:
 def _notes(verdict: HeadroomVerdict, whose: Bottleneck) -> Iterator[Note]:
     """A sentence for each cause, or one that there was none; and for each host that was taken."""
     if verdict.own_failures:
-        yield _note(
+        yield Note(
             Level.SEVERE,
             f"The load generator was the bottleneck: {plural(verdict.own_failures, 'operation')}"
             " failed because its own host had no file descriptor, port or memory left (see"
             " ERRORS): raise ulimit -n or net.ipv4.ip_local_port_range, or add hosts",
         )
     elif whose is Bottleneck.UNKNOWN:
-        yield _note(
+        yield Note(
             Level.PLAIN,
             "Load generator: unknown whether it was the bottleneck (no whole second with metrics"
             " of its hosts)",
         )
     if verdict.workers_gone:
-        yield _note(
+        yield Note(
             Level.SEVERE,
             "The load generator was the bottleneck: all its workers were gone before the run's end,"
             " and no user ran without them",
@@ -119,7 +119,7 @@ def _notes(verdict: HeadroomVerdict, whose: Bottleneck) -> Iterator[Note]:
         yield _finding(finding, finding.who.host in with_store)
     more = len(verdict.findings) - _MOST_SENTENCES
     if more > 0:
-        yield _note(Level.PLAIN, f"{more} more findings of this kind (--json has all)")
+        yield Note(Level.PLAIN, f"{more} more findings of this kind (--json has all)")
     if verdict.headroom is Headroom.ENOUGH:
         used = verdict.busiest_loop_percent
         used_text = "N/A" if used is None else f"{used:.0f} %"
@@ -128,12 +128,8 @@ def _notes(verdict: HeadroomVerdict, whose: Bottleneck) -> Iterator[Note]:
             busy = f"host: {verdict.hosts[0].cpu_percent:.0f} % busy"
         had = "was not the bottleneck" if whose is not Bottleneck.NO_STORE else "had cores left"
         text = f"The load generator {had}: ssbench used at most {used_text} of a core ({busy})"
-        yield _note(Level.PLAIN, text)
+        yield Note(Level.PLAIN, text)
     yield from other_work(verdict.hosts)
-
-
-def _note(level: Level, sentence: str) -> Note:
-    return Note(level, sentence, {})
 
 
 def _finding(finding: Shortage, has_store: bool = False) -> Note:
@@ -148,7 +144,7 @@ def _finding(finding: Shortage, has_store: bool = False) -> Note:
     mostly = finding.share >= MOST_OF_THE_TIME
     at_times = "" if mostly else " at times"
     name = f"host {printable(who.host)}" if finding.cause in _OF_HOSTS else _name(who)
-    return _note(
+    return Note(
         Level.SEVERE if mostly else Level.WARNING,
         f"{name[0].upper()}{name[1:]} {said} for {finding.seconds} of {finding.of_seconds} s:"
         f" the load generator was the bottleneck{at_times}; {helps}",
@@ -166,7 +162,7 @@ def other_work(hosts: Sequence[HostLoad]) -> Iterator[Note]:
     """A sentence for each host whose cores other processes took, or that ran the store."""
     for host in hosts:
         if host.store_percent is not None:
-            yield _note(
+            yield Note(
                 Level.PLAIN,
                 f"The temporary store used {host.store_percent:.0f} % of all cores of"
                 f" {printable(host.host) or 'this host'}, which ssbench shares with it: figures"
@@ -177,7 +173,7 @@ def other_work(hosts: Sequence[HostLoad]) -> Iterator[Note]:
             delay = (
                 f"ssbench waited for a core {waited} of the time, which adds to the latencies, and "
             )
-            yield _note(
+            yield Note(
                 Level.WARNING,
                 f"Other processes used {host.other_percent:.0f} % of all cores of"
                 f" {printable(host.host) or 'a host'}: {'' if waited == '0 %' else delay}a store on"
@@ -301,7 +297,7 @@ def profile_section(run: RunRecords) -> Section:
             " not in it."
         ),
         *(
-            Note(Level.WARNING, f"{printable(name)} reported no profile", {}, "text")
+            Note(Level.WARNING, f"{printable(name)} reported no profile", formats="text")
             for name in missing
         ),
     ]

@@ -20,6 +20,7 @@ from ssbench.core.text import bytes_text
 
 #: The formats that show a value; "text" stands for every format that people read.
 ALL = "text csv json"
+DATA = "csv json"
 
 #: A row's values by the key of their column. A value is None (unknown), a bool, number or string,
 #: a Distribution, Interval, Actual, Note or Table, or a sequence or mapping of these.
@@ -190,7 +191,7 @@ class Note(Struct, frozen=True):
 
     level: Level
     sentence: str
-    figures: Row
+    figures: Row = {}
     formats: str = ALL
 
 
@@ -209,7 +210,7 @@ class LazyRows:
 
 def plain_note(sentence: str) -> Note:
     """A line for people, without figures."""
-    return Note(Level.PLAIN, sentence, {}, "text")
+    return Note(Level.PLAIN, sentence, formats="text")
 
 
 class Section(Struct, frozen=True):

@@ -198,7 +198,7 @@ def ending_notes(stats: RunStats, parts: Sequence[Part] = ()) -> Iterator[Note]:
     """Whether runs were merged, what is missing, how the run ended, and whether fewer users ran
     than asked for."""
     if stats.chosen:
-        yield Note(Level.PLAIN, part_text(stats.chosen), {})
+        yield Note(Level.PLAIN, part_text(stats.chosen))
     if parts:
         common, whole = common_s(parts)
         yield Note(
@@ -208,18 +208,18 @@ def ending_notes(stats: RunStats, parts: Sequence[Part] = ()) -> Iterator[Note]:
             {},
         )
     if not stats.run.complete:
-        yield Note(Level.SEVERE, _CUT_OFF, {})
+        yield Note(Level.SEVERE, _CUT_OFF)
         for fault in stats.run.damage:
-            yield Note(Level.SEVERE, f"  {printable(fault)}", {}, "text")
+            yield Note(Level.SEVERE, f"  {printable(fault)}", formats="text")
     for line in stats.run.left_out:
-        yield Note(Level.NOTE, f"More than is kept of one run: {line}", {})
+        yield Note(Level.NOTE, f"More than is kept of one run: {line}")
     footer = stats.run.footer
     if footer is not None and footer.ended in _ENDINGS:
         reason = f" ({printable(footer.reason)})" if footer.reason else ""
-        yield Note(Level.SEVERE, _ENDINGS[footer.ended] + reason, {})
+        yield Note(Level.SEVERE, _ENDINGS[footer.ended] + reason)
     elif footer is not None and footer.reason:
-        yield Note(Level.NOTE, f"Ended early: {printable(footer.reason)}", {})
-    yield from (Note(Level.SEVERE, line, {}) for line in _missing_users(stats))
+        yield Note(Level.NOTE, f"Ended early: {printable(footer.reason)}")
+    yield from (Note(Level.SEVERE, line) for line in _missing_users(stats))
 
 
 def unusual(stats: RunStats) -> list[str]:
@@ -273,7 +273,7 @@ def warning_notes(stats: RunStats) -> list[Note]:
     if len(workers) > _MOST_LOST:
         texts.append(f"{len(workers) - _MOST_LOST:,} more workers were lost")
     texts += [printable(text) for text in warnings]
-    return [Note(Level.WARNING, text, {}) for text in texts]
+    return [Note(Level.WARNING, text) for text in texts]
 
 
 #: Kind of finding -> its name for programs.
@@ -466,10 +466,10 @@ def _last_start(stats: RunStats) -> Iterator[Note]:
 
 def notes_of_compared(stats: RunStats, hosts: Sequence[HostLoad]) -> list[Note]:
     """What is wrong with a run that is compared: each line is about its figures."""
-    missing = Note(Level.SEVERE, "some of its results are missing", {})
+    missing = Note(Level.SEVERE, "some of its results are missing")
     found = [] if stats.run.complete else [missing]
     found += [
-        Note(Level.SEVERE, f"{line}; the run is not judged", {}) for line in _missing_users(stats)
+        Note(Level.SEVERE, f"{line}; the run is not judged") for line in _missing_users(stats)
     ]
     found += [note for note in steadiness_notes(stats) if "text" in note.formats]
     return [*found, *other_work(hosts)]

@@ -11,7 +11,7 @@ from msgspec import structs
 from ssbench.core.model import UNKNOWN_SIZE, Phase, Profile, SizeClass, Stage, error_label
 from ssbench.core.operations import CRUD, Operation, row_of
 from ssbench.core.records import RunHeader
-from ssbench.core.stats.findings import arrivals, stage_missed, steady
+from ssbench.core.stats.findings import arrivals, steady
 from ssbench.core.stats.histogram import Buckets
 from ssbench.core.stats.merge import Part
 from ssbench.core.stats.run_stats import RunStats
@@ -26,7 +26,6 @@ from ssbench.core.text import printable
 from ssbench.report import notes, summary
 from ssbench.report.as_classic import as_0_3_9
 from ssbench.report.figures import (
-    DATA,
     around_facts,
     operation_facts,
     parts_section,
@@ -43,6 +42,7 @@ from ssbench.report.load_generator import (
 from ssbench.report.model import (
     BYTES,
     COUNT,
+    DATA,
     LATENCY,
     RATE,
     SECONDS,
@@ -439,8 +439,9 @@ def _in_time(stats: RunStats, stage: int) -> list[Fact]:
     """Nothing in a closed loop."""
     if not stats.lateness.count:
         return []
-    found = stats.in_time_of.get(stage)
-    missed = stage_missed(stats, stage) if found else None
+    punctuality = stats.punctuality.get(stage)
+    found = punctuality and punctuality.in_time
+    missed = punctuality and punctuality.missed
     return [
         fact("due", found and found.due, COUNT, "operations due in it that were started", "json"),
         fact("due_completed", found and found.completed, COUNT, "of these, by its end", "json"),

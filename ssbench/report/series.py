@@ -20,6 +20,7 @@ from ssbench.report.charts import series_charts
 from ssbench.report.figures import threshold_facts
 from ssbench.report.model import (
     COUNT,
+    DATA,
     LATENCY,
     RATE,
     SECONDS,
@@ -48,7 +49,6 @@ from ssbench.report.run import store_section
 
 SCHEMA_VERSION = 1
 
-_DATA = "csv json"
 #: What a series is over -> the heading of its column, and a load in words.
 _HEADINGS = {"users": "Users", "rate": "Rate/s"}
 #: Bottlenecks that a row names.
@@ -101,11 +101,11 @@ def of_series(settings: SeriesSettings, steps: Sequence[Step], *, complete: bool
     ]
     notes = []
     if any(step.no_store for step in steps):
-        notes.append(Note(Level.NOTE, NO_STORE, {}, "text"))
+        notes.append(Note(Level.NOTE, NO_STORE, formats="text"))
     if any(
         step.operations and is_sparse(p, step.operations) for step in steps for p in step.latencies
     ):
-        notes.append(Note(Level.NOTE, SPARSE_NOTE, {}, "text"))
+        notes.append(Note(Level.NOTE, SPARSE_NOTE, formats="text"))
     if search is not None:
         capped = complete and search.broken is None and search.kept is not None
         bound = (search.bound_by or f"max-{over}") if capped else None
@@ -219,7 +219,7 @@ def _capacity(rows: Sequence[Row]) -> Section | None:
         ],
         notes=[
             *map(plain_note, lines),
-            *(Note(Level.WARNING, doubt, {}) for doubt in doubts),
+            *(Note(Level.WARNING, doubt) for doubt in doubts),
         ],
     )
 
@@ -259,23 +259,23 @@ def _step(step: Step, settings: SeriesSettings) -> list[Fact]:
     remarks = "; ".join(_remarks(step, judged=bool(thresholds)))
     return [
         fact(over, step.load, load, "load that was asked for", title=_HEADINGS[over]),
-        fact("ended", step.ended, WORD, "how the run ended", _DATA),
+        fact("ended", step.ended, WORD, "how the run ended", DATA),
         fact("seconds", step.seconds, SECONDS, "that rates are divided by", title="Seconds"),
         fact("operations", step.operations, COUNT, "successes", title="Count"),
         fact("errors", step.errors, COUNT, "failures", title="Errors"),
-        fact("lost", step.lost, COUNT, "operations lost with their worker", _DATA),
-        fact("late", step.late, COUNT, "fell due and never started", _DATA),
+        fact("lost", step.lost, COUNT, "operations lost with their worker", DATA),
+        fact("late", step.late, COUNT, "fell due and never started", DATA),
         fact("operations_per_s", step.rate_per_s, RATE, "successes per second", title="Ops/s"),
         fact("bytes_per_s", step.bytes_per_s, THROUGHPUT, "by successes", title="MB/s"),
         *_latencies("service", step, step.service, "from the start to the last byte"),
         *_latencies("response", step, step.response, "from due to the last byte; open loop only"),
-        *([fact("kept", kept, COUNT, "1: rate and thresholds met", _DATA)] if thresholds else []),
-        fact("users_ran", step.users_ran, COUNT, "the fewest users that ran", _DATA),
-        fact("counts", counts, COUNT, "0 where fewer users ran than asked for", _DATA),
-        fact("load_generator", step.generator.value, WORD, "whether it was the limit", _DATA),
+        *([fact("kept", kept, COUNT, "1: rate and thresholds met", DATA)] if thresholds else []),
+        fact("users_ran", step.users_ran, COUNT, "the fewest users that ran", DATA),
+        fact("counts", counts, COUNT, "0 where fewer users ran than asked for", DATA),
+        fact("load_generator", step.generator.value, WORD, "whether it was the limit", DATA),
         fact("bottleneck", step.bottleneck.value, WORD, "whose limit it was", "json"),
-        fact("stats_file", step.path, WORD, "the run's stat file", _DATA),
-        fact("store_involved", store, COUNT, "0 with --noop", _DATA),
+        fact("stats_file", step.path, WORD, "the run's stat file", DATA),
+        fact("store_involved", store, COUNT, "0 with --noop", DATA),
         fact("steady", step.steady, WORD, "whether its rate was; null: unknown", "json"),
         fact("rate_missed", step.rate_missed, WORD, "whether the load missed its rate", "json"),
         fact("errors_by_cause", causes, COUNT, "failures by cause", "json"),
@@ -283,7 +283,7 @@ def _step(step: Step, settings: SeriesSettings) -> list[Fact]:
         fact("judged", judged, WORD, "the thresholds, one by one", "json"),
         *_shown_latencies(step, percentiles),
         *_of_thresholds(judged.rows, percentiles, thresholds),
-        fact("sparse_percentiles", sparse, WORD, "fewer than ten operations beyond them", _DATA),
+        fact("sparse_percentiles", sparse, WORD, "fewer than ten operations beyond them", DATA),
         fact("remarks", remarks, WORD, "what its figures do not say", "text", title="Remarks"),
     ]
 
@@ -293,7 +293,7 @@ def _latencies(
 ) -> Iterator[Fact]:
     for percent, value in values.items():
         found = marked(percent, value, step.operations)
-        yield fact(f"{name}_{percent_label(percent)}_s", found, LATENCY, meaning, _DATA)
+        yield fact(f"{name}_{percent_label(percent)}_s", found, LATENCY, meaning, DATA)
 
 
 def _shown_latencies(step: Step, percentiles: Sequence[float]) -> Iterator[Fact]:

@@ -24,7 +24,7 @@ from ssbench.core.stats.histogram import Buckets
 from ssbench.core.stats.series import Second
 from ssbench.core.stats.steady import Incomplete, Stalled, SteadinessFinding, TooShort, check
 from ssbench.core.stats.tally import Basis
-from ssbench.core.stats.windows import is_missed, joined
+from ssbench.core.stats.windows import joined
 
 if TYPE_CHECKING:
     from ssbench.core.stats.run_records import RunRecords
@@ -182,13 +182,8 @@ def arrivals(stats: RunStats) -> Arrivals | None:
         found.completed,
         run.late,
         (stats.lateness.mean or 0) / 1e9,
-        tuple(stage for stage in sorted(stats.trends) if stage_missed(stats, stage)),
+        tuple(stage for stage, found in sorted(stats.punctuality.items()) if found.missed),
     )
-
-
-def stage_missed(stats: RunStats, stage: int) -> bool:
-    """Whether a stage of an open loop missed its rate, by its response times."""
-    return is_missed(stats.in_time_of[stage], stats.trends[stage])
 
 
 def target_rate(run: RunRecords) -> float | None:

@@ -52,11 +52,10 @@ from ssbench.core.stats.tally import (
 from ssbench.core.stats.windows import (
     InTime,
     LastStart,
-    ResponseTrend,
+    Punctuality,
     Span,
     Windows,
     gaps_ns,
-    is_missed,
 )
 from ssbench.core.text import plural
 
@@ -129,13 +128,11 @@ class RunStats:
         #: What drivers noted of the store, in the order of the results.
         self.store_notes: dict[str, None] = {}
         #: Of an open loop, of all operations that count: from due to start; what was in time for
-        #: the load's end, and for that of each stage; and the response times of each stage.
+        #: the load's end; and whether each stage, and each group of users, kept its rate.
         self.lateness = Histogram()
         self.in_time = InTime()
-        self.in_time_of: defaultdict[int, InTime] = defaultdict(InTime)
-        self.in_time_of_group: defaultdict[int, InTime] = defaultdict(InTime)
-        self.trends_of_group: defaultdict[int, ResponseTrend] = defaultdict(ResponseTrend)
-        self.trends: defaultdict[int, ResponseTrend] = defaultdict(ResponseTrend)
+        self.punctuality: defaultdict[int, Punctuality] = defaultdict(Punctuality)
+        self.punctuality_of_group: defaultdict[int, Punctuality] = defaultdict(Punctuality)
 
     @classmethod
     def of(
@@ -310,7 +307,8 @@ class RunStats:
                 continue
             asked = {_asked(group): None for _at, group in own}
             text = " or ".join(asked) if len(asked) < 4 else "as of its stages"
-            if number in self.in_time_of_group and self.group_missed(number):
+            punctuality = self.punctuality_of_group.get(number)
+            if punctuality and punctuality.missed:
                 text += ", RATE MISSED"
             only = own[0][0] if len(own) == 1 and len(scenario.stages) > 1 else None
             name = scenario.crowds[number].name or "others"
@@ -329,10 +327,6 @@ class RunStats:
                 only = name if names.count(name) == 1 else f"{name} ({at + 1})"
                 found.append(Source(only, "", self._timed(sums, at)))
         return found
-
-    def group_missed(self, number: int) -> bool:
-        """Whether a group with a rate missed it, by its response times."""
-        return is_missed(self.in_time_of_group[number], self.trends_of_group[number])
 
     def _timed(self, tally: SourceTally, stage: int | None = None) -> SourceTally:
         tally.has_bytes = self._knows_bytes(None)
@@ -652,24 +646,22 @@ class RunStats:
         is_due = times[0] != NONE_NS
         if not is_due.all():
             times = times[0][is_due], times[1][is_due], times[2][is_due]
-        dues_ns, starts_ns, ends_ns = times
-        if not len(dues_ns):
+        if not len(times[0]):
             return
-        self.lateness.record_many(np.maximum(starts_ns - dues_ns, 0))
+        self.lateness.record_many(np.maximum(times[1] - times[0], 0))
         stage_end_ns, load_end_ns = self._windows.ends_ns(group.stage)
         self.in_time.add(*times, load_end_ns)
-        self.in_time_of[group.stage].add(*times, stage_end_ns)
         begin_ns = self._windows.begin_ns(group.stage)
-        self.trends[group.stage].add(dues_ns, ends_ns, begin_ns)
+        self.punctuality[group.stage].add(*times, begin_ns, stage_end_ns)
         numbers = group.column("group")
         numbers = numbers if is_due.all() else numbers[is_due]
         known = len(self.run.scenario.crowds)
         for number in np.unique(numbers).tolist() if known > 1 else ():
             if 0 <= number < known:
                 rows = numbers == number
-                own = dues_ns[rows], starts_ns[rows], ends_ns[rows]
-                self.in_time_of_group[number].add(*own, stage_end_ns)
-                self.trends_of_group[number].add(own[0], own[2], begin_ns)
+                self.punctuality_of_group[number].add(
+                    times[0][rows], times[1][rows], times[2][rows], begin_ns, stage_end_ns
+                )
 
     def _count(self, counts: Counts, group: ResultGroup, origin_ns: int) -> None:
         timed = not group.failed or "starts of failures" not in self.run.unrecorded

@@ -420,6 +420,30 @@ class ResponseTrend:
         return middles * (self._period_ns / SECOND_NS), means_ns / SECOND_NS
 
 
+class Punctuality:
+    """Whether an open loop, of a stage or a group, kept its rate, by its response times."""
+
+    def __init__(self) -> None:
+        self.in_time = InTime()
+        self.trend = ResponseTrend()
+
+    def __repr__(self) -> str:
+        return f"<Punctuality {self.in_time}, {self.trend}>"
+
+    def add(
+        self, dues_ns: Ints, starts_ns: Ints, ends_ns: Ints, begin_ns: int, window_end_ns: int
+    ) -> None:
+        """Count operations that were due in the window, which began then."""
+        self.in_time.add(dues_ns, starts_ns, ends_ns, window_end_ns)
+        self.trend.add(dues_ns, ends_ns, begin_ns)
+
+    @property
+    def missed(self) -> bool:
+        found, trend = self.in_time, self.trend
+        many = found.due - found.completed > _UNANSWERED_SHARE * found.due
+        return trend.grows or (many and trend.last_s > _LONGER * found.longest_ns / SECOND_NS)
+
+
 class LastStart:
     """When the last operation began, and what was done until then.
 
@@ -470,9 +494,3 @@ class LastStart:
         moved = (moved_bytes - int(sizes.sum())) * SHARE + byte_shares
         seconds = (at_ns - first_ns) / SECOND_NS
         return Throughput(operations / SHARE, moved / SHARE, seconds if seconds > 0 else None)
-
-
-def is_missed(found: InTime, trend: ResponseTrend) -> bool:
-    """Whether an open loop, of a stage or a group, missed its rate, by its response times."""
-    many = found.due - found.completed > _UNANSWERED_SHARE * found.due
-    return trend.grows or (many and trend.last_s > _LONGER * found.longest_ns / SECOND_NS)
