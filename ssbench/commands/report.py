@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ssbench import report, statfile
+from ssbench.cli.config import values_of
 from ssbench.cli.console import (
     profiled,
     result_file,
@@ -20,7 +21,6 @@ from ssbench.core.errors import ExitStatus, UsageError
 from ssbench.core.records import Record
 from ssbench.core.stats.merge import Part
 from ssbench.core.stats.run_stats import RunStats
-from ssbench.core.stats.selection import OPTIONS as SELECTION
 from ssbench.core.stats.selection import Selection
 from ssbench.core.stats.thresholds import metric_of
 from ssbench.runner.results import (
@@ -59,7 +59,7 @@ def report_scenario(ns: argparse.Namespace) -> ExitStatus:
         _check_parquet(ns.parquet)
     texts = ns.thresholds or ()
     early = parse_thresholds(texts, known=None)  # before the file is read, which may take long
-    chosen = _selection(ns)
+    chosen = Selection(**values_of(Selection, ns))
     for each in early:
         if chosen and not metric_of(each.metric).scoped:
             raise UsageError(
@@ -90,18 +90,6 @@ def report_scenario(ns: argparse.Namespace) -> ExitStatus:
         _write_data_files(ns, paths, stats, made)
     reasons = missed_thresholds(stats, wanted)
     return tell_status(reasons | _missing_results(() if stats.run.complete else paths))
-
-
-def _selection(ns: argparse.Namespace) -> Selection:
-    """The part of each run that is asked for.
-
-    :raises UsageError: its times exclude each other.
-    """
-    given = {each.name: getattr(ns, each.name, None) for each in SELECTION}
-    given = {name: tuple(v) if isinstance(v, list) else v for name, v in given.items()}
-    chosen = Selection(**{name: value for name, value in given.items() if value is not None})
-    chosen.check()
-    return chosen
 
 
 def _missing_results(paths: Sequence[str]) -> dict[ExitStatus, str]:
@@ -156,7 +144,7 @@ def compare(ns: argparse.Namespace) -> ExitStatus:
     rules_given = tuple(dict.fromkeys(ns.fail_if or ()))
     for text in rules_given:
         ChangeRule.parse(text, None)  # before the files are read, which may take long
-    chosen = _selection(ns)
+    chosen = Selection(**values_of(Selection, ns))
     named = read_distinct(zip(paths, paths, strict=True), tell, ns.report_memory, chosen)
     known = {number: row for _name, each in named for number, row in each.run.operations.items()}
     rules = [ChangeRule.parse(text, known) for text in rules_given]

@@ -282,9 +282,7 @@ def _selection(
     *names: Sequence[str],
 ) -> Selection:
     lists = [(each,) if isinstance(each, str) else tuple(each) for each in names]
-    chosen = Selection(from_s, to_s, warmup, stage, *lists)
-    chosen.check()
-    return chosen
+    return Selection(from_s, to_s, warmup, stage, *lists)
 
 
 def _checked(
