@@ -143,10 +143,7 @@ def store_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> StoreOp
             **parse_storage_options(ns.storage_options or (), rows),
         },
         environ,
-        ns.connect_timeout_s,
-        ns.network_timeout_s,
-        ns.listed_max,
-        ns.url_choice,
+        **values_of(StoreOptions, ns),
         site={
             name: each.value for name, each in ns.site.items() if name in given and each.from_file
         },
