@@ -60,6 +60,7 @@ def report_scenario(ns: argparse.Namespace) -> ExitStatus:
     texts = ns.thresholds or ()
     early = parse_thresholds(texts, known=None)  # before the file is read, which may take long
     chosen = Selection(**values_of(Selection, ns))
+    chosen.check()
     for each in early:
         if chosen and not metric_of(each.metric).scoped:
             raise UsageError(
@@ -145,6 +146,7 @@ def compare(ns: argparse.Namespace) -> ExitStatus:
     for text in rules_given:
         ChangeRule.parse(text, None)  # before the files are read, which may take long
     chosen = Selection(**values_of(Selection, ns))
+    chosen.check()
     named = read_distinct(zip(paths, paths, strict=True), tell, ns.report_memory, chosen)
     known = {number: row for _name, each in named for number, row in each.run.operations.items()}
     rules = [ChangeRule.parse(text, known) for text in rules_given]

@@ -6,19 +6,21 @@ import inspect
 import json
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from os import PathLike
 from typing import Any, TypeVar
 
 from ssbench import runner
 from ssbench.core.errors import UsageError
 from ssbench.core.live import Observer
-from ssbench.core.option import check_needs, options_of_fields
+from ssbench.core.option import Option, check_needs, options_of_fields
 from ssbench.core.scenario.checks import suggest
 from ssbench.core.scenario.scenario import OPTIONS as OF_SCENARIO
 from ssbench.core.settings import TransportConfig
 from ssbench.core.stats.compare import Comparison, comparison
 from ssbench.core.stats.intervals import Sides
+from ssbench.core.stats.selection import OPTIONS as OF_PART
 from ssbench.core.stats.selection import Selection
 from ssbench.runner.config import FREE_PORTS, RunConfig, ScenarioText, SearchConfig, find_scenario
 from ssbench.runner.paired import PairedRuns
@@ -51,6 +53,14 @@ OPTIONS = {
     for row in rows
     if row.const is True
 }
+#: Parameters of ``read`` and ``compare``, which choose a part of the run.
+PARTS = dict(
+    zip(
+        ("from_s", "to_s", "warmup", "stage", "operations", "size_classes", "endpoints",
+         "addresses", "workers"),
+        OF_PART, strict=True,
+    )
+)  # fmt: skip
 _FLAG, _REPEATED = re.compile(r"--[a-z-]+"), "; may be repeated"
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
@@ -58,27 +68,30 @@ _Function = TypeVar("_Function", bound=Callable[..., object])
 
 def settings_shown() -> dict[str, tuple[Any, object, str]]:
     """Setting -> type, default and meaning."""
-    names = {flag: name for name, row in OPTIONS.items() for flag in row.flags}
-    found = {
+    return {**_shown_rows(OPTIONS), **_OTHERS}
+
+
+def _shown_rows(rows: Mapping[str, Option]) -> dict[str, tuple[Any, object, str]]:
+    names = {flag: name for name, row in rows.items() for flag in row.flags}
+    return {
         name: (
             row.python_type,
             row.default,
             _FLAG.sub(lambda flag: names.get(flag[0], flag[0]), row.help).replace(_REPEATED, ""),
         )
-        for name, row in OPTIONS.items()
+        for name, row in rows.items()
     }
-    return {**found, **_OTHERS}
 
 
-def _with_settings(function: _Function) -> _Function:
-    """Give a function the signature and the docstring that RunConfig declares."""
+def _declare(shown: Mapping[str, tuple[Any, object, str]], function: _Function) -> _Function:
+    """Give a function these parameters, in its signature and its docstring."""
     signature, lines = inspect.signature(function), []
     own = {
         each.name: each
         for each in signature.parameters.values()
         if each.kind is not each.VAR_KEYWORD
     }
-    for name, (kind, default, meaning) in settings_shown().items():
+    for name, (kind, default, meaning) in shown.items():
         if name not in own:
             own[name] = inspect.Parameter(
                 name, inspect.Parameter.KEYWORD_ONLY, default=default,
@@ -87,11 +100,13 @@ def _with_settings(function: _Function) -> _Function:
             lines.append(f"    :param {name}: {meaning}.")
     vars(function)["__signature__"] = signature.replace(parameters=[*own.values()])
     head, marker, raises = (function.__doc__ or "").partition("    :r")
+    if ":param" not in head:
+        lines.insert(0, "")
     function.__doc__ = "\n".join([head.rstrip(), *lines, marker + raises])
     return function
 
 
-@_with_settings
+@partial(_declare, settings_shown())
 def run(scenario: Path | Mapping[str, object], **settings: Any) -> RunResult:
     """Run a scenario once; returns when the run is over and its stat file is closed.
 
@@ -103,7 +118,7 @@ def run(scenario: Path | Mapping[str, object], **settings: Any) -> RunResult:
     return runner.run(*_checked(scenario, settings))
 
 
-@_with_settings
+@partial(_declare, settings_shown())
 def sweep(
     scenario: Path | Mapping[str, object],
     *,
@@ -128,7 +143,7 @@ def sweep(
     return series
 
 
-@_with_settings
+@partial(_declare, settings_shown())
 def find_limit(
     scenario: Path | Mapping[str, object],
     *,
@@ -164,7 +179,7 @@ def find_limit(
     return series
 
 
-@_with_settings
+@partial(_declare, settings_shown())
 def ab(
     scenario: Path | Mapping[str, object],
     *,
@@ -209,56 +224,26 @@ def _shown(settings: Mapping[str, Any]) -> Mapping[str, Any]:
     return {name: each for name, each in settings.items() if name != "storage_options"}
 
 
-def read(
-    path: Path,
-    *,
-    from_s: float | None = None,
-    to_s: float | None = None,
-    warmup: float | None = None,
-    stage: str | None = None,
-    operations: Sequence[str] = (),
-    size_classes: Sequence[str] = (),
-    endpoints: Sequence[str] = (),
-    addresses: Sequence[str] = (),
-    workers: Sequence[str] = (),
-) -> StoredStats:
+@partial(_declare, _shown_rows(PARTS))
+def read(path: Path, **part: Any) -> StoredStats:
     """The statistics of a stat file, also of ssbench 0.3.9, or of a part of the run.
 
     Its ``metric("p99(READ)")`` is a figure, ``to_pandas()`` has each operation, ``to_html()`` is
     the report as a page.
 
-    :param from_s: only operations from this time of the load on, in seconds.
-    :param to_s: only operations before this time of the load.
-    :param warmup: seconds to exclude from the load's beginning, in place of the run's warm-up.
-    :param stage: only this stage of the load: its name, or its number from 1.
-    :param operations: only these operations, such as "READ".
-    :param size_classes: only objects of these size classes.
-    :param endpoints: only requests to these endpoints: a URL, a host, or host:port.
-    :param addresses: only requests to these addresses, of names that have several.
-    :param workers: only operations of these workers, by their ids or hosts.
     :raises SsbenchError: it can't be read, or the run does not have this part.
     """
-    names = (operations, size_classes, endpoints, addresses, workers)
-    return read_stats(os.fspath(path), chosen=_selection(from_s, to_s, warmup, stage, *names))
+    return read_stats(os.fspath(path), chosen=_selection(part))
 
 
+@partial(_declare, _shown_rows(PARTS))
 def compare(
-    first: Path | Sequence[Path],
-    *others: Path | Sequence[Path],
-    from_s: float | None = None,
-    to_s: float | None = None,
-    warmup: float | None = None,
-    stage: str | None = None,
-    operations: Sequence[str] = (),
-    size_classes: Sequence[str] = (),
-    endpoints: Sequence[str] = (),
-    addresses: Sequence[str] = (),
-    workers: Sequence[str] = (),
+    first: Path | Sequence[Path], *others: Path | Sequence[Path], **part: Any
 ) -> Comparison:
     """Compare the runs of stat files with the first of them, or groups of runs: lists of files.
 
     Its ``change("p99(READ)")`` is the change of a figure. The other parameters choose a part of
-    each run, as of ``read``.
+    each run.
 
     :raises SsbenchError: one of them can't be read, two are of the same run, or one does not have
         this part.
@@ -268,21 +253,35 @@ def compare(
         raise UsageError("compare: give two runs or more, or two groups with at least one run each")
     paths = [os.fspath(path) for group in groups for path in group]
     counts = tuple(map(len, groups))
-    names = (operations, size_classes, endpoints, addresses, workers)
-    chosen = _selection(from_s, to_s, warmup, stage, *names)
-    named = read_distinct(zip(paths, paths, strict=True), chosen=chosen)
+    named = read_distinct(zip(paths, paths, strict=True), chosen=_selection(part))
     return comparison(named, seed=1, sides=Sides(counts) if max(counts) > 1 else None)
 
 
-def _selection(
-    from_s: float | None,
-    to_s: float | None,
-    warmup: float | None,
-    stage: str | None,
-    *names: Sequence[str],
-) -> Selection:
-    lists = [(each,) if isinstance(each, str) else tuple(each) for each in names]
-    return Selection(from_s, to_s, warmup, stage, *lists)
+def _selection(part: Mapping[str, Any]) -> Selection:
+    """:raises TypeError, UsageError: there is no such parameter; or a value is not valid."""
+    chosen = Selection(**_values(PARTS, part, "parameter"))
+    chosen.check()
+    return chosen
+
+
+def _values(
+    rows: Mapping[str, Option], given: Mapping[str, Any], what: str, others: Collection[str] = ()
+) -> dict[str, Any]:
+    """Fields by name, of what is given and not None.
+
+    :param rows: by the names that a program gives.
+    :param others: further names that may be given.
+    :raises TypeError, UsageError: there is no such name; or a value is not valid.
+    """
+    for name in given.keys() - {*rows, *others}:
+        raise TypeError(f"{name}: no such {what}; {suggest(name, [*others, *rows])}")
+    values = {}
+    for name, row in rows.items():
+        value = given.get(name)
+        if value is not None:  # a path is taken as it is
+            found = os.fspath(value) if row.file else row.read(value, name)
+            values[row.name] = tuple(found) if row.repeat else found
+    return values
 
 
 def _checked(
@@ -292,15 +291,8 @@ def _checked(
 
     :raises TypeError, UsageError: there is no such setting; or a value is not valid.
     """
-    for name in settings.keys() - {*OPTIONS, *_OTHERS}:
-        raise TypeError(f"{name}: no such setting; {suggest(name, [*_OTHERS, *OPTIONS])}")
+    values = _values(OPTIONS, settings, "setting", _OTHERS)
     given = {name: value for name, value in settings.items() if value is not None}
-    values = {}
-    for row in (OPTIONS[name] for name in given if name in OPTIONS):
-        value = given[row.name]  # a path is taken as it is
-        values[row.name] = os.fspath(value) if row.file else row.read(value, row.name)
-        if row.repeat:
-            values[row.name] = tuple(values[row.name])
     check_needs([*OPTIONS.values()], values, lambda row: values.get(row.name))
     if not {"ssh_workers", "expect_workers"} & values.keys():
         values.setdefault("workers", 2)

@@ -11,6 +11,7 @@ import sys
 import textwrap
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ import pytest
 import ssbench
 from ssbench.core.model import Phase
 from ssbench.core.operations import CREATE, READ
-from ssbench.runner.api import OPTIONS
+from ssbench.runner.api import OPTIONS, PARTS
 from ssbench.runner.single_run import Run
 from tests.descriptors import open_descriptors
 from tests.fakes.observers import Recorder
@@ -96,10 +97,20 @@ def test_reprs_are_a_line(tmp_path: Path) -> None:
         assert repr(each).startswith(f"<{type(each).__name__} ")
 
 
-@pytest.mark.parametrize("function", [ssbench.run, ssbench.sweep, ssbench.find_limit])
-def test_help_shows_all_settings(function: Any) -> None:
+@pytest.mark.parametrize(
+    ("function", "names"),
+    [
+        (ssbench.run, OPTIONS), (ssbench.sweep, OPTIONS), (ssbench.find_limit, OPTIONS),
+        (ssbench.read, PARTS), (ssbench.compare, PARTS),
+    ],
+)  # fmt: skip
+def test_help_shows_all_settings(function: Any, names: Mapping[str, Any]) -> None:
     shown = inspect.signature(function)
-    assert shown.parameters.keys() >= OPTIONS.keys()
+    assert shown.parameters.keys() >= names.keys()
+    if names is PARTS:
+        with pytest.raises(TypeError, match=r'stag: no such parameter; did you mean "stage"\?'):
+            function("x", "y", stag="1") if function is ssbench.compare else function("x", stag="1")
+        return
     assert not [each for each in shown.parameters.values() if each.kind is each.VAR_KEYWORD]
     for name, each in shown.parameters.items():
         assert f":param {name}: " in function.__doc__

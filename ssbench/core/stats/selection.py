@@ -44,8 +44,6 @@ class Selection(Struct, frozen=True):
     """What is chosen of a run; by default all of it. Times count from the start of the load.
 
     An operation belongs to the time at which it was due or, in a closed loop, started.
-
-    :raises UsageError: the times exclude each other.
     """
 
     # fmt: off
@@ -84,6 +82,9 @@ class Selection(Struct, frozen=True):
     def __post_init__(self) -> None:
         named = tuple(map(_operation, self.operation_names))
         force_setattr(self, "operation_names", named)
+
+    def check(self) -> None:
+        """:raises UsageError: the times exclude each other."""
         if self.to_s is not None and (self.from_s or 0) >= self.to_s:
             raise UsageError(f"--to {self.to_s:g} s is not after --from {self.from_s:g} s")
         if self.stage and self.in_time:
