@@ -10,7 +10,7 @@ CRC32C and CRC64NVME with the instructions of the processor; hashlib the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from hashlib import md5, sha256
 from typing import Any, Protocol
@@ -32,7 +32,8 @@ from ssbench.storage.http.response import Collector, HeaderCollector
 ClaimedMd5 = Callable[[Mapping[str, str]], str | None]
 
 #: Bytes to hash before yielding to other greenlets: a millisecond or two.
-_HASH_SLICE = 1024 * 1024
+HASH_SLICE = 1024 * 1024
+_MD5 = partial(md5, usedforsecurity=False)
 
 
 #: A store that encrypts, for one, may give ETags of the form of an MD5 that are none.
@@ -140,7 +141,7 @@ class Verifier:
         claimed = self._claimed_md5(headers)
         if claimed is None:
             return ""
-        sent = hash_of(md5(content.first, usedforsecurity=False), content.rest)
+        sent = sum_of(_MD5, content).hex()
         return f"the ETag is {claimed}, and the MD5 of what was sent {sent}" * (claimed != sent)
 
     def check_write(
@@ -225,28 +226,6 @@ def verifier_of(
     return FileVerifier(contents, *given) if contents else Verifier(*given)
 
 
-def hash_of(digest: Any, pieces: Callable[[], Iterable[memoryview]] | None) -> str:
-    """As ``fed``; the digest in hexadecimal."""
-    found: str = fed(digest, pieces).hexdigest()
-    return found
-
-
-def fed(digest: Any, pieces: Callable[[], Iterable[memoryview]] | None) -> Any:
-    """The digest, after all pieces; other greenlets run in between.
-
-    :param digest: as of hashlib, of what precedes the pieces.
-    :param pieces: None: there are none.
-    """
-    hashed = 0
-    for piece in pieces() if pieces else ():
-        digest.update(piece)
-        hashed += len(piece)
-        if hashed >= _HASH_SLICE:
-            hashed = 0
-            gevent.sleep(0)
-    return digest
-
-
 #: Headers of a response -> the checksum that it says the object has; None: it says none.
 Stated = Callable[[Mapping[str, str]], bytes | None]
 
@@ -279,7 +258,7 @@ def begin_of(name: str) -> Callable[[], Sum]:
     :raises UsageError: what it needs is not installed.
     """
     if name == "md5":
-        return partial(md5, usedforsecurity=False)
+        return _MD5
     if name == "sha256":
         return sha256
     try:
@@ -294,9 +273,14 @@ def begin_of(name: str) -> Callable[[], Sum]:
 
 def sum_of(begin: Callable[[], Sum], upload: Upload) -> bytes:
     """The checksum of a body; other greenlets run in between."""
-    found = begin()
+    found, hashed = begin(), 0
     found.update(upload.first)
-    fed(found, upload.rest)
+    for piece in upload.rest() if upload.rest else ():
+        found.update(piece)
+        hashed += len(piece)
+        if hashed >= HASH_SLICE:
+            hashed = 0
+            gevent.sleep(0)
     return found.digest()
 
 

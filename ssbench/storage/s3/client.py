@@ -38,7 +38,7 @@ from ssbench.storage.http.addresses import StorageUrl, quoted_name
 from ssbench.storage.http.connection import Upload
 from ssbench.storage.http.response import Collector, seconds_ahead
 from ssbench.storage.http.store import HttpClient
-from ssbench.storage.http.verify import Sum, hash_of, sum_of
+from ssbench.storage.http.verify import HASH_SLICE, Sum, sum_of
 from ssbench.storage.options import HttpSettings
 from ssbench.storage.s3.bodies import (
     REJECTED,
@@ -229,7 +229,6 @@ class Signer:
 #: Line of a GET that asks for the checksum of the object.
 CHECKSUM_WANTED = "x-amz-checksum-mode: ENABLED\r\n"
 _UNSIGNED_TRAILER = "STREAMING-UNSIGNED-PAYLOAD-TRAILER"
-_YIELD_AFTER = 1024 * 1024  #: bytes that are summed before other greenlets run
 
 
 def multipart_checksum_lines(name: str) -> str:
@@ -307,7 +306,7 @@ class SummedUpload:
                 found.update(piece)
                 yield piece
                 summed += len(piece)
-                if summed >= _YIELD_AFTER:
+                if summed >= HASH_SLICE:
                     summed = 0
                     gevent.sleep(0)
             text = b64encode(found.digest())
@@ -428,7 +427,7 @@ class S3Client(HttpClient):
             return UNSIGNED_PAYLOAD
         if upload.rest is None:
             return sha256(upload.first).hexdigest()
-        return hash_of(sha256(upload.first), upload.rest)
+        return sum_of(sha256, upload).hex()
 
     def request(
         self,

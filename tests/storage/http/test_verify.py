@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
-from hashlib import md5
+from hashlib import sha256
 
 import gevent
 import pytest
@@ -16,7 +16,8 @@ from ssbench.core.model import ErrorKind, Job, SizeClass
 from ssbench.core.operations import CREATE, ENSURE, READ, UPDATE, Operation
 from ssbench.core.scenario.values import crud_profile
 from ssbench.storage.base import ObjectStore
-from ssbench.storage.http.verify import FOREIGN_ETAGS, hash_of
+from ssbench.storage.http.connection import Upload
+from ssbench.storage.http.verify import FOREIGN_ETAGS, sum_of
 from ssbench.storage.registry import open_store
 from tests.fakes.drivers import driver_settings, pieces
 from tests.fakes.http_server import FakeContainer, etag_of
@@ -142,7 +143,7 @@ def test_other_greenlets_run_while_a_long_content_is_hashed() -> None:
             yield memoryview(content)
 
     other = gevent.spawn(lambda: seen.append(-1))
-    found = hash_of(md5(b"first", usedforsecurity=False), pieces)
+    found = sum_of(sha256, Upload(5 + (4 << 20), b"first", pieces))
     other.join()
-    assert found == md5(b"first" + 4 * content, usedforsecurity=False).hexdigest()
+    assert found == sha256(b"first" + 4 * content).digest()
     assert seen == [0, -1, 1, 2, 3]
