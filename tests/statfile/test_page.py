@@ -21,7 +21,7 @@ from docutils.core import publish_doctree
 
 from ssbench.cli.master import main
 from ssbench.core.columns import RESULT_COLUMNS, pack_results
-from ssbench.core.model import NONE_NS, ErrorKind, Phase, Result
+from ssbench.core.model import ErrorKind, Phase, Result
 from ssbench.core.operations import CREATE, DELETE, OPERATIONS, READ, UPDATE
 from ssbench.core.records import (
     ClockRecord,
@@ -97,7 +97,6 @@ def by_the_page(path: Path) -> tuple[list[list[Any]], list[dict[str, Any]]]:
             shift_ns = shifts.get(worker, 0)
             for row in rows(schema, msgpack.unpackb(packed)):
                 row["start_ns"] += shift_ns
-                row["due_ns"] += shift_ns if row["due_ns"] != -1 else 0
                 results.append({"phase": phase, "worker": worker, **row})
             continue
         (values,) = rest
@@ -202,8 +201,7 @@ def agree(path: Path, version: int = FORMAT) -> list[dict[str, Any]]:
         elif isinstance(record, ResultBatch):
             shift_ns = shifts.get(record.worker, 0)
             for row in result_rows(record):
-                due_ns = row.due_ns + shift_ns if row.due_ns != NONE_NS else NONE_NS
-                expected.append(row._replace(start_ns=row.start_ns + shift_ns, due_ns=due_ns))
+                expected.append(row._replace(start_ns=row.start_ns + shift_ns))
     assert results
     assert as_csv(results) == as_csv(row._asdict() for row in expected)
     for operation in (CREATE, READ, UPDATE, DELETE) if version == FORMAT else ():
