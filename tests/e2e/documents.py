@@ -51,7 +51,6 @@ ELSEWHERE = {
     r".* --otlp ": "tests/live/test_otlp.py",
     r".* mark ": "tests/live/test_marks.py",
     r".* --sse-c-key-file ": "tests/e2e/test_encryption.py",
-    r".* --endpoint ": "tests/commands/test_selection.py",
     r".* one.stat.gz two.stat.gz": "tests/commands/test_report_files.py",
 }
 #: In this order: a pattern, and what is put in its place.
@@ -83,6 +82,7 @@ REPLACED = (
     (r"bench-host-01|192\.0\.2\.1\d|(?<=-bind-ip )0\.0\.0\.0", "127.0.0.1"),
     (r"\{01\.\.\d+\}(:\d+)?", "{01..02}:1"),
     (r"--worker-dir \S+ ?", ""),
+    (r"--worker bench-\d+ --endpoint \S+", "--worker shared --endpoint 127.0.0.1"),
     (r"/(data|mnt|tmp)/", ""),
     (r"--s3-endpoint \S+ --s3-bucket bench", "--s3-bucket bucket"),
     (r"bench (put|get) bench (.*--storage s3)", r"bench \1 objects \2"),
