@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,13 +43,13 @@ def test_four_hosts_with_a_key_in_any_order(
     workers = [start_worker(commands, network, index, *keyed) for index in (2, 0)]
     for worker in workers:
         worker.wait_for("Worker host-")
-    time.sleep(0.5)
     path = commands.scenario(crud_profile=[1, 8, 1, 0])  # 2,000 users find objects
-    options = ["--noop", "-u", 2000, "-o", 40000, "--expect-workers", 4, *keyed]
+    options = ["-v", "--noop", "-u", 2000, "-o", 40000, "--expect-workers", 4, *keyed]
     master = commands.start_run(
         "-f", path, *options, workers=None, ports=PORTS, preexec_fn=network.master.enter()
     )
-    time.sleep(0.5)
+    for name in ("host-0", "host-2"):
+        master.wait_for(f"Worker {name} ")
     # One each on a host where a worker with the right key is to come later.
     stranger = start_worker(commands, network, 1, name="stranger")
     other_key = commands.place / "other"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import secrets
 import signal
-import time
 
 import pytest
 
@@ -105,9 +104,8 @@ def test_workers_notice_and_wait_or_exit_as_their_options_say(
     master = commands.start_run("-f", path, *options, workers=None, ports=ports)
     until("objects", lambda: written(swift, base) > 10)
     (store,) = set(swift.pids.values())
-    os.kill(store, signal.SIGSTOP)  # so that every user has an operation in flight
+    os.kill(store, signal.SIGSTOP)  # so that workers hold jobs
     try:
-        time.sleep(0.5)
         kill(master)
         row.strike()
         waiting.wait_for(f"{GONE} (nothing received from it for 2 s): dropped ")

@@ -5,7 +5,6 @@ The store is behind the same cable: it listens on the master's host.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -71,7 +70,8 @@ def test_a_worker_cut_off_and_reconnected(
     options = ["-r", 60, "--worker-timeout", 10, "--network-timeout", 5]
     with at_work(commands, network, embedded_swift, "cut", *options) as started:
         with pulled(network, 1):
-            time.sleep(1)
+            before = len(requests(embedded_swift, "cut"))
+            until("work of the other", lambda: _sent_by("host-0", embedded_swift, "cut", before))
             briefly = len(requests(embedded_swift, "cut"))
         until("its work", lambda: _sent_by("host-1", embedded_swift, "cut", briefly))
         # The results of all that it had sent until then have arrived: they come in order.

@@ -17,7 +17,7 @@ import pytest
 from ssbench import statfile
 from ssbench.core.model import Phase
 from ssbench.core.records import PhaseRecord, ResultBatch
-from tests.e2e.commands import Commands, Started, free_ports, workers_of
+from tests.e2e.commands import Commands, Started, free_ports, results_of, until, workers_of
 from tests.e2e.faults.matrix import Row
 from tests.fakes.paced_swift import PacedSwift, reads_of
 
@@ -92,18 +92,22 @@ def test_with_one_of_four_stopped_the_others_keep_their_rate(commands: Commands,
     names = ["anna", "berta", "clara", "dora"]
     timeout_s = 4.0
     with PacedSwift(SIZE, LONG_DELAY_S) as store:
-        options = ["-r", 13, "--worker-timeout", timeout_s, "--progress", "chars"]
+        options = ["-r", 600, "--worker-timeout", timeout_s, "--progress", "chars"]
         started, workers = start(commands, store, names, *options)
         started.wait_for("Benchmark Run")
-        time.sleep(4)
+        until("results of all", lambda: all(results_of(name, started.stat_file) > USERS
+                                            for name in names))  # fmt: skip
         workers["dora"].signal(signal.SIGSTOP)
         stopped_at = time.time()
         row.strike()
         started.wait_for("Lost worker dora")
         row.recovered()
         lost_at = time.time()
+        done = results_of("dora", started.stat_file)
         workers["dora"].signal(signal.SIGCONT)
-        ended = started.wait().fine(6)
+        until("its work", lambda: results_of("dora", started.stat_file) > done + USERS)
+        started.interrupt()
+        ended = started.wait().fine(5)
     account = row.accounted(ended.stats)
     assert account.failed == 0
     assert 0 < account.lost <= 3 * USERS
