@@ -404,6 +404,7 @@ def swift_json(body: bytes) -> None:
     for found in (
         lambda: [entry.name for entry in listing.containers()],
         lambda: [entry.name for entry in listing.objects()],
+        lambda: [entry.name for entry in listing.versions()],
         lambda: [name for name, _status in bulk_result(body).failures],
     ):
         with suppress(SsbenchError):

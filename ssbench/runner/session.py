@@ -89,6 +89,7 @@ class Session:
         self.is_series = is_series
         self.warnings: list[str] = []  #: of the present run
         self.has_containers = False  #: they were made
+        self.keeps_versions = False  #: these keep versions of objects
         self.has_workers = False  #: they were waited for
         #: All initial objects exist, and no run of the scenario changes them.
         self.has_objects = False

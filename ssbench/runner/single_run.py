@@ -126,7 +126,6 @@ class Run:
         self.run_id = secrets.token_hex(RUN_ID_BYTES)
         self.outcome = PhaseOutcome.nothing("interrupted", "interrupted before it began")
         self.reasons: dict[ExitStatus, str] = {}
-        self._keeps_versions = False  #: its containers do
         self._started_at = time.time()
         self._header: RunHeader | None = None
         self._watch: ThresholdWatch | None = None
@@ -172,6 +171,7 @@ class Run:
         if self.config.existing:
             self._use_existing(self.config.existing)
         settings = self._settings(store)
+        self._check_capabilities(settings)
         self.stop.check()
         self._header = header = self._make_header(settings)
         writer.write(header)
@@ -258,6 +258,15 @@ class Run:
             },
         )
 
+    def _check_capabilities(self, settings: StorageSettings) -> None:
+        """:raises ScenarioError: the kind of store can't run the scenario."""
+        scenario = self.scenario
+        lacking = check_capabilities(settings, scenario.operations, scenario.to_dict())
+        if lacking:
+            raise ScenarioError(
+                [f"{scenario.places.get(key, scenario.source)}: {line}" for key, line in lacking]
+            )
+
     def _check_store(self, settings: StorageSettings) -> None:
         """Compare the scenario with the store's limits, once a session.
 
@@ -265,11 +274,6 @@ class Run:
         :raises SsbenchError: the store can't be asked.
         """
         session, scenario = self.session, self.scenario
-        lacking = check_capabilities(settings, scenario.operations, scenario.to_dict())
-        if lacking:
-            raise ScenarioError(
-                [f"{scenario.places.get(key, scenario.source)}: {line}" for key, line in lacking]
-            )
         if session.has_containers or not self.plan.uploads:
             return
         try:
@@ -278,7 +282,7 @@ class Run:
                 versioned = keeping_versions(client, naming_of(settings).containers[:1])
             for warning in found.warnings:
                 session.warn(warning)
-            self._keeps_versions = bool(versioned) or scenario.versioning
+            session.keeps_versions = bool(versioned) or scenario.versioning
             if versioned and not self._has_own_names:
                 session.warn(
                     f"{versioned[0]} keeps versions of replaced and deleted objects: no clean-up of"
@@ -362,7 +366,7 @@ class Run:
                 met = plural(outcome.counts.corrupt, "operation")
                 self.session.warn(f"{met} found corrupt content; the exit status will not be 0")
             self._clean_up(master)
-            if self._keeps_versions and self._has_own_names and not self.config.keep_objects:
+            if self.session.keeps_versions and self._has_own_names and not self.config.keep_objects:
                 with self.session.workers_kept():
                     self._delete_versions()
             if master.workers_lost and self.scenario.large_object:

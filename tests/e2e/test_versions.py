@@ -184,10 +184,21 @@ def test_a_bucket_of_the_user_is_not_changed(commands: Commands) -> None:
         assert "keeps versions of replaced and deleted objects: no clean-up of ssbench" in warned
 
 
-def test_stores_without_versions_are_refused(commands: Commands) -> None:
-    ended = commands.call_run(
-        "-f", scenario(commands, "none"), "--storage", "file", "--path", commands.place
-    )
+def test_stores_without_versions_are_refused_before_workers_start(commands: Commands) -> None:
+    path = scenario(commands, "none", large_read={"segment": 1000})
+    place = ["--storage", "file", "--path", commands.place, "--workers", 1]
+    ended = commands.call_run("-f", path, *place)
     assert ended.status == ExitStatus.USAGE
     for what in ("operation read_version", "operation delete_version", "versioning"):
         assert f'the store "file" has no {what}; stores that have it: swift, s3, noop' in ended.err
+    assert 'the store "file" has no large_read' in ended.err
+    assert "Spawning" not in ended.err
+
+
+def test_each_run_of_a_series_deletes_its_versions(
+    commands: Commands, embedded_swift: EmbeddedSwift
+) -> None:
+    words = ["-f", scenario(commands, "series", operation_count=60), "--repeat", 2]
+    with of_swift(embedded_swift) as store:
+        commands.master("run-scenario", *words, *store.options, "--workers", 1).wait().fine()
+        initial(store, "series")

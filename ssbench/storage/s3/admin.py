@@ -407,13 +407,14 @@ class S3Admin(S3Client):
 
     def _lock_of(self, place: Place, key: str, version: str) -> str:
         """Until when a version is locked, as text; "" if the store doesn't say so."""
-        path = place.path + quoted_name(key.removeprefix(place.prefix), "/")
         query = f"&versionId={quote(version, safe='')}"
         with suppress(StorageError):
+            path = place.path + quoted_name(key.removeprefix(place.prefix), "/")
             found = self._xml(place, path, f"retention={query}", 1).values
             if until := found.get("RetainUntilDate", ""):
                 return f": locked ({printable(found.get('Mode', ''))}) until {printable(until)}"
         with suppress(StorageError):
+            path = place.path + quoted_name(key.removeprefix(place.prefix), "/")
             found = self._xml(place, path, f"legal-hold={query}", 1).values
             if found.get("Status") == "ON":
                 return ": locked by a legal hold"

@@ -125,14 +125,14 @@ class SwiftAdmin(SwiftClient):
     def delete_versions(self, container: str, versions: Sequence[ListedVersion]) -> list[Kept]:
         kept = []
         for each in versions:
-            path = f"{quoted_name(container)}/{quoted_name(each.name)}"
             query = f"version-id={quote(each.id, safe='')}"
             try:
-                self.request("DELETE", f"{path}?{query}", missing_ok=True)
+                path = f"{quoted_name(container)}/{quoted_name(each.name)}?{query}"
+                self.request("DELETE", path, missing_ok=True)
             except StorageError as error:
-                if not error.status:
+                if error.sent and not error.status:
                     raise
-                kept.append(Kept(each, f"{error.status}"))
+                kept.append(Kept(each, str(error)))
         return kept
 
     def _of_our_policy(self, container: str) -> ContainerInfo:
