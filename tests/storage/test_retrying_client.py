@@ -9,6 +9,7 @@ from gevent.pool import Pool
 from ssbench.core.errors import AuthError, StorageError
 from ssbench.core.model import ErrorKind
 from ssbench.core.settings import Credentials
+from ssbench.storage.base import StoreLimits
 from ssbench.storage.retrying_client import RetryingClient
 from tests.fakes.drivers import driver_settings, with_token
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
@@ -27,6 +28,15 @@ def test_what_the_store_sends_back_of_the_credentials_is_masked() -> None:
         client.call(client.storage.make_container, "c")
     assert (str(caught.value), caught.value.detail) == ("PUT returned 400: ***",) * 2
     assert client.shown("a token-of-a-user-1\n") == "a ***"
+
+
+def test_limits_are_asked_for_once_and_none_is_known_where_the_store_refuses() -> None:
+    store = MemoryStore(listing_limit=7)
+    client = RetryingClient(MemoryStorage(store))
+    assert [client.limits.listing_limit for _ in range(3)] == [7, 7, 7]
+    assert store.count("limits") == 1
+    store.refuse("limits", "", status_error(403))
+    assert RetryingClient(MemoryStorage(store)).limits == StoreLimits()
 
 
 def test_stopping_ends_retries() -> None:
