@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import repeat
@@ -14,6 +13,8 @@ from ssbench.core.model import Timing
 from ssbench.storage.http.addresses import Dialler, Endpoint
 from ssbench.storage.http.connection import Upload
 from ssbench.storage.http.pool import ConnectionPool
+from tests.fakes import server_behaviours as behaviours
+from tests.fakes.loopback_http import Behaviour
 from tests.fakes.scripted_server import Peer, Script, ScriptedServer
 
 HEAD = b"GET /v1/a/c/o HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -62,44 +63,29 @@ def big_upload(size: int = 20_000_000) -> Upload:
     return Upload(size, block, lambda: repeat(block, size // len(block) - 1))
 
 
-def saying(*parts: bytes, pause_s: float = 0.002) -> Script:
-    """An answer in several segments, then the end of the connection."""
+def asked(behaviour: Behaviour) -> Script:
+    """What a server does once it has heard a request."""
 
     def script(peer: Peer) -> None:
         peer.hear()
-        for part in parts:
-            peer.say(part)
-            time.sleep(pause_s)
+        behaviour(peer)
 
     return script
+
+
+def saying(*parts: bytes, pause_s: float = 0.002) -> Script:
+    """An answer in several segments, then the end of the connection."""
+    return asked(behaviours.saying(*parts, pause_s=pause_s))
 
 
 def silent_after(said: bytes) -> Script:
-    def script(peer: Peer) -> None:
-        peer.hear()
-        peer.say(said)
-        peer.linger()
-
-    return script
+    return asked(behaviours.saying(said, then=behaviours.stall))
 
 
 def dripping(start: bytes, drop: bytes) -> Script:
-    def script(peer: Peer) -> None:
-        peer.hear()
-        peer.say(start)
-        while not peer.is_over(0.01):
-            peer.say(drop)
-
-    return script
+    return asked(behaviours.dripping(start, drop, every_s=0.01))
 
 
 def endless(start: bytes, part: bytes) -> Script:
     """Say the part again and again, as fast as it is taken; without one, say no more."""
-
-    def script(peer: Peer) -> None:
-        peer.hear()
-        peer.say(start)
-        while not peer.is_over(0 if part else 0.01):
-            peer.say(part)
-
-    return script
+    return asked(behaviours.dripping(start, part, every_s=0.0 if part else 0.01))

@@ -1,4 +1,4 @@
-"""What a server can do to a request instead of answering it. See ``HostileSwift``."""
+"""What a server can do to a request instead of answering it."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def keep(peer: Peer) -> bool:
 # What is said -------------------------------------------------------------------------------
 
 
-def saying(*parts: bytes, then: Behaviour = leave) -> Behaviour:
+def saying(*parts: bytes, then: Behaviour = leave, pause_s: float = _PAUSE_S) -> Behaviour:
     """Say it in several segments."""
 
     def behaviour(peer: Peer) -> object:
         for part in parts:
             peer.say(part)
-            time.sleep(_PAUSE_S)
+            time.sleep(pause_s)
         return then(peer)
 
     return behaviour
