@@ -293,17 +293,9 @@ def unpack_column(packed: Any, count: int) -> Sequence[int]:
     """
     if type(packed) is int:
         return [packed] * count
-    if not (
-        type(packed) in (list, tuple)
-        and len(packed) == 3
-        and type(packed[0]) is int
-        and isinstance(packed[1], str)
-        and isinstance(packed[2], bytes)
-        and packed[1] in WIDTHS
-        and len(packed[2]) == count * WIDTHS[packed[1]]
-    ):
-        raise MessageError("a malformed column")
     base, typecode, data = packed
+    if len(data) != count * WIDTHS[typecode]:
+        raise MessageError("a malformed column")
     items = array(typecode, data)
     if BIG_ENDIAN:
         items.byteswap()
@@ -403,19 +395,11 @@ def check_ids(packed: Any, count: int) -> None:
 
     :raises MessageError: if it is not a column of that length.
     """
-    if not (
-        type(packed) in (list, tuple)
-        and len(packed) == 3
-        and isinstance(packed[0], str)
-        and isinstance(packed[1], bytes)
-        and isinstance(packed[2], bytes)
-    ):
-        raise MessageError("malformed transaction ids")
     shape, _, raw = packed
     if shape == "plain":
         sound = raw.count(b"\n") == count and (not raw or raw.endswith(b"\n"))
     else:
-        sound = shape in HEX_SHAPES and len(raw) == count * ID_BYTES
+        sound = len(raw) == count * ID_BYTES
     if not sound:
         raise MessageError("malformed transaction ids")
 
@@ -434,10 +418,8 @@ def pack_ints(lists: Sequence[Sequence[int]]) -> list[Any]:
 def unpack_ints(packed: Any, count: int) -> list[tuple[int, ...]]:
     """The ``count`` lists of ``pack_ints``.
 
-    :raises MessageError: for anything else, and for more than MAX_LISTED numbers.
+    :raises MessageError: for other lengths, and for more than MAX_LISTED numbers.
     """
-    if type(packed) not in (list, tuple) or len(packed) != 2:
-        raise MessageError("malformed lists")
     lengths = unpack_column(packed[0], count)
     if not (min(lengths) >= 0 and sum(lengths) <= MAX_LISTED):
         raise MessageError("malformed lists")
@@ -488,11 +470,10 @@ def unpack_details(details: Any, count: int) -> list[str]:
 
     :raises MessageError: if a text has no row, or the rows don't increase.
     """
-    if details == {}:  # as it was before 1.0; a map with entries is none of msgpack that we read
-        details = []
-    if type(details) is list and details and set(map(type, details)) == {list}:
+    details = list(details)  # before 1.0 none were an empty map
+    if details and set(map(type, details)) == {list}:
         details = list(chain.from_iterable(details))
-    if type(details) is not list or len(details) % 2:
+    if len(details) % 2:
         raise MessageError("malformed error details")
     texts = list(repeat("", count))
     before = -1

@@ -7,20 +7,20 @@ All are frozen structs except the batches, which are columns.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Annotated, Any
 
 import msgpack
 from msgspec import Meta, Struct
 
-from ssbench.core import unpacking
+from ssbench.core.boundary import typed
 from ssbench.core.columns import (
     RESULT_COLUMNS,
+    batch_decoder,
     default_column,
     pack_results,
     unpack_named,
 )
-from ssbench.core.errors import MessageError
 from ssbench.core.model import Phase
 
 #: Infinities, NaN and huge numbers would spoil sums and times.
@@ -125,14 +125,9 @@ class ResultBatch(Struct, dict=True):
 
     @cached_property
     def columns(self) -> Mapping[str, Any]:
-        """The packed columns, which are not checked."""
-        try:
-            found = unpacking.unpack(self.packed, MAX_ITEMS, MAX_TOTAL_ITEMS)
-        except unpacking.FAULTS as error:
-            raise MessageError("malformed results") from error
-        if type(found) is not list or len(found) != 1 + len(self.names):
-            raise MessageError("a batch of the wrong form")
-        return dict(zip(self.names, found[1:], strict=True))
+        """The packed columns; unknown ones are unread."""
+        _count, *columns = typed(_decoder(self.names).decode, self.packed, "malformed results")
+        return dict(zip(self.names, columns, strict=True))
 
     def column(self, name: str) -> Sequence[Any]:
         """The values of a column, by the name of Result's field; defaults where it is missing."""
@@ -140,6 +135,11 @@ class ResultBatch(Struct, dict=True):
         if packed is _MISSING:
             packed = default_column(RESULT_COLUMNS[name], self.count)
         return unpack_named(name, packed, self.count)
+
+
+@lru_cache(maxsize=64)
+def _decoder(names: tuple[str, ...]) -> Any:
+    return batch_decoder(names, RESULT_COLUMNS)
 
 
 class HostRecord(Struct, frozen=True):

@@ -209,8 +209,13 @@ def test_results_round_trip(rows: list[tuple[Any, ...]]) -> None:
      [0, "B", "\0\0"], [0, b"B", b"\0\0"], [True, "B", b"\0\0"]],
 )  # fmt: skip
 def test_a_malformed_column_is_rejected(column: object) -> None:
+    packed = pack_results([(*[0] * RESULT_NUMBERS, b"tx", "")] * 2)
+    packed[1] = column
     with pytest.raises(MessageError):
-        unpack_column(column, 2)
+        unpack_results(packed)
+    batch = ResultBatch(Phase.RUN, 0, 2, Result._fields[: len(packed) - 1], msgpack.packb(packed))
+    with pytest.raises(MessageError):
+        batch.column("number")
 
 
 @pytest.mark.parametrize(

@@ -240,6 +240,7 @@ def test_a_file_of_several_schemas(tmp_path: Path) -> None:
             group=n % 2,
             parts=(2, 1, 0, n, 7) * (n % 2),
             part_id=b"part" * (n % 2),
+            version_id=b"v" * (n % 2),
         )
         for n in range(1, 9)
     ]
