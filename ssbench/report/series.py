@@ -8,6 +8,7 @@ from functools import partial
 from math import isfinite
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ssbench.core.stats.capacity import Estimate, capacity_of
 from ssbench.core.stats.headroom import Bottleneck, Headroom
@@ -144,7 +145,11 @@ def _repeats(steps: Sequence[Step], over: str) -> list[Section]:
     if not rows:
         return []
     title = f"REPEATED RUNS (means, and {CONFIDENCE:.0%} intervals from what the runs differ by)"
-    return [section_of(Table.of("repeats", rows), title)]
+    section = section_of(Table.of("repeats", rows), title)
+    if any(len(own) == 2 for own in by_load.values()):
+        few = "Intervals of two runs are about eight times as wide as those of three"
+        section = replace(section, notes=[plain_note(f"{few}: use --repeat 3 or more")])
+    return [section]
 
 
 def _repeated(load: float, over: str, steps: Sequence[Step]) -> list[Fact]:

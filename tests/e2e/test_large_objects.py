@@ -79,6 +79,7 @@ def test_they_are_written_read_verified_and_deleted_whole(
     ended = commands.run("-f", path, "--verify", *login(embedded_swift)).fine()
     assert ended.counted()[:2] == (40, 0), [row for row in rows_of(ended.results) if row["error"]]
     assert {"DELETE", "BULK_DELETE"} <= finished(ended.stats).keys()
+    assert "PARTS OF OBJECTS" in ended.out
     account = Account(embedded_swift)
     assert created(account, base) == []
     check_initial(account, base)

@@ -148,7 +148,8 @@ OF_RUNS: dict[str, dict[str, Callable[[], Report]]] = {
         "one think time": lambda: of(lasting(think_time=[1.5, 1.5])),
         "settings of requests": lambda: of(
             lasting(list_limit=100, bulk_count=10, bandwidth=61440, headers={"X-A": "\x1b"},
-                    large_object={"segment_size": 1024, "kind": "dlo"})
+                    large_object={"segment_size": 1024, "kind": "dlo"}, versioning=True,
+                    object_lock={"seconds": 30, "mode": "governance"})
         ),
         "settings that are not given": lambda: of(
             lasting(list_prefix="", bulk_count=None, large_object=None)
@@ -432,6 +433,8 @@ OF_SERIES: dict[str, Callable[[], Report]] = {
         step(1000, operations=1_234_567, errors=99, causes={(1, 503): 99},
              service=dict.fromkeys(USUAL, 12345600000.0))
     ),
+    "two runs": lambda: series(step(20), step(20)),
+    "three runs": lambda: series(step(20), step(20), step(20)),
     "one failure": lambda: series(step(1, operations=0, errors=1, causes={(1, 503): 1})),
     "one of many": lambda: series(step(1, operations=19_999, errors=1, causes={(1, 503): 1})),
     **{
