@@ -26,6 +26,7 @@ from ssbench.core.model import Phase
 #: Infinities, NaN and huge numbers would spoil sums and times.
 Finite = Annotated[float, Meta(ge=-1e18, le=1e18)]
 Whole = Annotated[int, Meta(ge=0)]  #: a count
+_MOST_DAMAGE = 100  #: lines
 MASTER = -1  #: in place of a worker's index
 MAX_ITEMS = 16384  #: of one array (msgpack allocates all of them before it reads the first)
 MAX_TOTAL_ITEMS = 1 << 20  #: of all arrays and maps of one batch, or object of an old stat file
@@ -211,6 +212,15 @@ class RunFooter(Struct, frozen=True):
     #: Operations sent in the run phase, without those that were returned unstarted: the results
     #: and the lost. None: unknown.
     sent: Whole | None = None
+
+
+class Damage(list[str]):
+    """What is missing or unreadable of a file, one line each: the first 100, and that there is
+    more."""
+
+    def note(self, fault: str) -> None:
+        if len(self) <= _MOST_DAMAGE:
+            self.append("and more" if len(self) == _MOST_DAMAGE else fault)
 
 
 Record = (

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import accumulate
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Protocol
@@ -202,17 +203,20 @@ class WorkerMetrics:
         yield _gauge("ssbench_host_core_percent", "Each core", ["core"], cores)
 
 
-def _gauge(
-    name: str, text: str, labels: Sequence[str], values: Mapping[Any, float | None]
+def _family(
+    kind: str, name: str, text: str, labels: Sequence[str], values: Mapping[Any, float | None]
 ) -> Metric:
     """A value for each combination of labels; None: unknown, and left out."""
-    from prometheus_client.core import GaugeMetricFamily
+    from prometheus_client import core
 
-    gauge = GaugeMetricFamily(name, text, labels=labels)
+    family: Any = getattr(core, f"{kind}MetricFamily")(name, text, labels=labels)
     for each, value in values.items():
         if value is not None:
-            gauge.add_metric(each, value)
-    return gauge
+            family.add_metric(each, value)
+    return family  # type: ignore[no-any-return]
+
+
+_gauge, _counter = partial(_family, "Gauge"), partial(_family, "Counter")
 
 
 def _quantiles(
@@ -226,15 +230,6 @@ def _quantiles(
         if value is not None:
             summary.add_sample(name, dict(zip(labels, each, strict=True)), value)
     return summary
-
-
-def _counter(name: str, text: str, labels: Sequence[str], values: Mapping[Any, float]) -> Metric:
-    from prometheus_client.core import CounterMetricFamily
-
-    counter = CounterMetricFamily(name, text, labels=labels)
-    for each, value in values.items():
-        counter.add_metric(each, value)
-    return counter
 
 
 def _histogram(

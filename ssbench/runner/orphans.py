@@ -295,7 +295,7 @@ def orphans_of(reader: statfile.StatFileReader) -> OrphanedObjects:
             try:
                 orphans.add(record)
             except MessageError as error:
-                reader.add_damage(f"a record is malformed: {error}")
+                reader.damage.note(f"a record is malformed: {error}")
         elif isinstance(record, PhaseRecord):
             phase_at = last_at = record.started_at
         elif isinstance(record, HostRecord):  # there is one each second

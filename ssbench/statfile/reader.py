@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any, BinaryIO
 
 from ssbench.core.errors import MessageError, NoStatFileError, StatFileError, UsageError
-from ssbench.core.records import Record, ResultBatch, RunFooter, RunHeader
+from ssbench.core.records import Damage, Record, ResultBatch, RunFooter, RunHeader
 from ssbench.host.files import open_file
 from ssbench.statfile.format import (
     ARRAY_MARKS,
@@ -28,7 +28,6 @@ from ssbench.statfile.format import (
 )
 
 PACKED = ".gz"
-_DAMAGE_LIMIT = 100
 _LEAST_PIECE = 4096  #: minimum bytes that a piece counts as: empty ones take time, too
 
 
@@ -89,7 +88,7 @@ class StatFileReader:
         """Use ``read``."""
         self._file = file if owned else None
         self.name = name
-        self.damage: list[str] = []  #: what is missing or damaged, a line each
+        self.damage = Damage()  #: what is missing or damaged, a line each
         self.notes: list[str] = []  #: other remarks for the reader of a report, a line each
         self.unknown_records = 0  #: number of records of types that this version doesn't know
         self._footer = False
@@ -147,28 +146,21 @@ class StatFileReader:
         except OSError as error:
             raise StatFileError(f"{self.name}: can't be read: {error.strerror}") from error
 
-    def add_damage(self, fault: str) -> None:
-        """Add a line on what is damaged; only the first 100 are kept."""
-        if len(self.damage) < _DAMAGE_LIMIT:
-            self.damage.append(fault)
-        elif len(self.damage) == _DAMAGE_LIMIT:
-            self.damage.append("and more")
-
     def _open(self, source: Source) -> Iterator[Record]:
         if looks_like_blocks(source):
-            blocks = read_blocks(source, self.add_damage, self._bounds.count_bytes)
-            each = (objects([block.data], self.add_damage) for block in blocks)
+            blocks = read_blocks(source, self.damage.note, self._bounds.count_bytes)
+            each = (objects([block.data], self.damage.note) for block in blocks)
             return self._decoded(chain.from_iterable(each))
-        inflated = self._inflated(read_plain(source, self.add_damage))
+        inflated = self._inflated(read_plain(source, self.damage.note))
         first = next((piece for piece in inflated if piece), b"")
         pieces = chain([first], inflated)
         if first[:1] in MAP_MARKS:
             from ssbench.statfile.legacy import LegacyRun
 
-            items = objects(pieces, self.add_damage, raw=True)
+            items = objects(pieces, self.damage.note, raw=True)
             return LegacyRun(map(self._bounds.counted, items), self.damage, self.notes).records()
         if first[:1] in ARRAY_MARKS:  # blocks that were recompressed into one
-            return self._decoded(objects(pieces, self.add_damage))
+            return self._decoded(objects(pieces, self.damage.note))
         raise StatFileError("it is gzip, but no stat file")
 
     def _until_footer(self, records: Iterator[Record]) -> Iterator[Record]:
@@ -179,7 +171,7 @@ class StatFileReader:
                     self._footer = True
                 yield record
             if not self._footer:
-                self.add_damage("there is no footer: the run was cut off, or is still going on")
+                self.damage.note("there is no footer: the run was cut off, or is still going on")
         except TooMuchError as error:
             self.damage.append(str(error))  # also as line 101
 
@@ -200,7 +192,7 @@ class StatFileReader:
                 self.unknown_records += 1
                 continue
             except MessageError as error:
-                self.add_damage(f"a record is malformed: {error}")
+                self.damage.note(f"a record is malformed: {error}")
                 continue
             if isinstance(record, ResultBatch):
                 bounds.count_items(record.count)
@@ -208,10 +200,12 @@ class StatFileReader:
                 if header is not None:
                     if record.run_id == header.run_id:
                         continue
-                    self.add_damage(f"a second run begins, {record.run_id}: only the first is read")
+                    self.damage.note(
+                        f"a second run begins, {record.run_id}: only the first is read"
+                    )
                     break
                 header = record
             if record is not None:
                 yield record
         if header is None:
-            self.add_damage("the run's header is lost")
+            self.damage.note("the run's header is lost")

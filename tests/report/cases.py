@@ -49,7 +49,7 @@ def of(
 ) -> Report:
     stats = RunStats.of(records, None if end_s is None else end_s * SECOND)
     for line in damage:
-        stats.run.add_damage(line)
+        stats.run.damage.note(line)
     if verdict is not None:
         stats.verdict = lambda: verdict  # type: ignore[method-assign]
     judged = [Threshold.parse(text) for text in thresholds]

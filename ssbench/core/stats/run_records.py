@@ -14,6 +14,7 @@ from ssbench.core.model import SECOND_NS, Phase
 from ssbench.core.operations import OPERATIONS, Operation, row_of, rows_of
 from ssbench.core.records import (
     AddressRecord,
+    Damage,
     EventRecord,
     MarkRecord,
     ProfileRecord,
@@ -30,7 +31,6 @@ from ssbench.core.stats.windows import Span, joined, load_end_ns, spans_of
 from ssbench.core.text import first_of, printable
 from ssbench.core.units import preview
 
-_MOST_DAMAGE = 100  #: lines
 _NO_SCENARIO = Scenario.of_header({})
 _NO_FOOTER = RunFooter(0.0, "", "", 0.0)
 #: What follows from the records, until another is added.
@@ -70,7 +70,7 @@ class RunRecords:
         self.addresses: dict[int, AddressRecord] = {}  #: by worker: of the run phase
         self.profiles: dict[int, ProfileRecord] = {}  #: by worker
         #: What is missing or unreadable, one line each; also added to by the reader.
-        self.damage: list[str] = []
+        self.damage = Damage()
         #: Kinds of records that the budget had no room for, a line each. No result is missing.
         self.left_out: list[str] = []
         self.scenario_faults: list[str] = []  #: impossible values in the header's scenario
@@ -165,13 +165,6 @@ class RunRecords:
                 self.profiles[record.worker] = record
         else:
             self.footer = record
-
-    def add_damage(self, fault: str) -> None:
-        """Note a fault of the file in one line; only the first 100 are kept."""
-        if len(self.damage) < _MOST_DAMAGE:
-            self.damage.append(fault)
-        elif len(self.damage) == _MOST_DAMAGE:
-            self.damage.append("and more")
 
     @property
     def unrecorded(self) -> frozenset[str]:

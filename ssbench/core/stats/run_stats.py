@@ -548,7 +548,7 @@ class RunStats:
             results = PhaseResults(batches, self._shifts)
         except MessageError as error:
             if len(batches) == 1:
-                self.run.add_damage(f"a record is malformed: {error}")
+                self.run.damage.note(f"a record is malformed: {error}")
                 return
             middle = len(batches) // 2
             self._add_results(phase, batches[:middle])
