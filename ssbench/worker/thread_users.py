@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 import gevent
 from gevent.event import AsyncResult
 
-from ssbench.core.errors import StorageError
 from ssbench.core.model import Job, Timing
 from ssbench.worker.held_jobs import Completed
 from ssbench.worker.user_pool import UserPool
@@ -82,22 +81,12 @@ class ThreadUserPool(UserPool):
 
     def _work(self) -> None:
         """One user's thread."""
-        actions, clock, timeout_ns = self._storage.actions, self._clock, self._timeout_ns
-        held, tasks, outcomes, notify = self._held, self._tasks, self._outcomes, self._arrived.send
-        outcome: Any
+        clock, held, tasks = self._clock, self._held, self._tasks
+        outcomes, notify = self._outcomes, self._arrived.send
         while (task := tasks.get()) is not None:
             start_ns = task.start_ns or clock()
-            try:
-                if start_ns > held.lease_expires_ns and not task.start_ns:
-                    raise _LeaseExpiredError
-                deadline_ns = start_ns + timeout_ns if timeout_ns else 0
-                outcome = actions[task.job.operation](task.job, deadline_ns)
-                self._check_length(task.job, outcome)
-            except StorageError as error:
-                error.__cause__ = error.__context__ = None  # as in UserPool._attempt
-                outcome = error.with_traceback(None)
-            except Exception as error:  # noqa: BLE001 - the loop logs it
-                outcome = error
+            begins = task.start_ns or start_ns <= held.lease_expires_ns
+            outcome = self._call_driver(task.job, start_ns) if begins else _LeaseExpiredError()
             outcomes.append(_Done(task, start_ns, outcome))
             # The loop need not know as long as there are jobs, which also end here soon.
             if tasks.qsize() <= _FEW_TASKS or type(outcome) is not Timing:

@@ -517,6 +517,13 @@ class UserPool:
 
     def _attempt(self, job: Job, start_ns: int) -> object:
         """What the driver gave or raised."""
+        outcome = self._call_driver(job, start_ns)
+        # Another error itself would keep our frames alive.
+        known = isinstance(outcome, Timing | StorageError)
+        return outcome if known else self._failure(outcome)
+
+    def _call_driver(self, job: Job, start_ns: int) -> object:
+        """The same, in any thread."""
         deadline_ns = start_ns + self._timeout_ns if self._timeout_ns else 0
         try:
             timing = self._storage.actions[job.operation](job, deadline_ns)
@@ -528,7 +535,7 @@ class UserPool:
             error.__cause__ = error.__context__ = None
             return error.with_traceback(None)
         except Exception as error:  # noqa: BLE001 - _failure logs it
-            return self._failure(error)  # the error itself would keep our frames alive
+            return error
 
     def _check_length(self, job: Job, timing: object) -> None:
         """Check the length of what a READ received, whatever the driver and its options.
