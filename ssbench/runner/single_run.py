@@ -279,9 +279,11 @@ class Run:
         try:
             with session.client(settings) as client:
                 found = check_store(client.storage, settings, scenario)
+                for warning in found.warnings:
+                    session.warn(warning)
+                if found.faults:
+                    raise ScenarioError(found.faults)
                 versioned = keeping_versions(client, naming_of(settings).containers[:1])
-            for warning in found.warnings:
-                session.warn(warning)
             session.keeps_versions = bool(versioned) or scenario.versioning
             if versioned and not self._has_own_names:
                 session.warn(
@@ -290,8 +292,6 @@ class Run:
                 )
             if lock := scenario.object_lock:
                 session.warn(self._lock_text(lock))
-            if found.faults:
-                raise ScenarioError(found.faults)
         except SsbenchError as error:
             if not self.stop.requested:
                 raise
