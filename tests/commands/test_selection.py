@@ -173,6 +173,9 @@ def test_a_stage_is_the_part_of_its_time(shell: Shell) -> None:
         assert stats.chosen.text == f"stage {asked}, 5 s to 10 s of the load"
     assert ssbench.read(path, stage="stage 3").chosen.from_s == 10.0
     assert ssbench.read(path, stage="idle").chosen.to_s == 5.0  # the first of that name
+    cut = [r for r in in_stages(STAGES) if getattr(r, "name", "") != "end"][:-1]
+    cut_off = ssbench.read(stat_file(shell.folder / "cut.gz", cut), stage="peak")
+    assert (cut_off.chosen.from_s, cut_off.chosen.to_s) == (5.0, 10.0)
     single = [shell("report-scenario", path, *part, "--operations", "-").out
               for part in (("--stage", "peak"), ("--from", "5", "--to", "10"))]  # fmt: skip
     assert single[0] == single[1]

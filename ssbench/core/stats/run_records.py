@@ -264,11 +264,14 @@ class RunRecords:
         if chosen.stage not in known:
             there = ", ".join(map(printable, names)) or "none"
             raise UsageError(f"{name}: --stage {preview(chosen.stage)}: its stages are {there}")
-        at = known[chosen.stage]
-        from_ns = self.stages[at].at_ns - self.stages[0].at_ns
-        lengths_ns = self.stage_lengths_ns  # not known of the last one of a run that was cut off
-        to_s = (from_ns + lengths_ns[at]) / SECOND_NS if at < len(lengths_ns) else None
-        return structs.replace(chosen, from_s=from_ns / SECOND_NS, to_s=to_s)
+        at, begins_ns = known[chosen.stage], [mark.at_ns for mark in self.stages]
+        # The end of the last one is not known of a run that was cut off.
+        end_ns = begins_ns[at + 1] if at + 1 < len(begins_ns) else self.end_ns
+        if end_ns is not None:
+            end_ns = min(end_ns, self._pauses_ns.get(at, end_ns)) - begins_ns[0]
+        from_s = (begins_ns[at] - begins_ns[0]) / SECOND_NS
+        to_s = None if end_ns is None else end_ns / SECOND_NS
+        return structs.replace(chosen, from_s=from_s, to_s=to_s)
 
     @property
     def spans_s(self) -> list[tuple[float, float]]:
