@@ -15,7 +15,7 @@ import pytest
 from ssbench.core.errors import ExitStatus, StatFileError
 from ssbench.embedded import EmbeddedSwift
 from tests.e2e.commands import Account, Commands, finished, login, until
-from tests.servers.s3 import S3Server, SwiftS3, VersityGW
+from tests.servers.s3 import RcloneS3, S3Server, SwiftS3, VersityGW
 
 OPERATIONS = {
     "create": 1, "read": 2, "update": 4, "delete": 1, "read_version": 3, "delete_version": 1,
@@ -202,3 +202,12 @@ def test_each_run_of_a_series_deletes_its_versions(
     with of_swift(embedded_swift) as store:
         commands.master("run-scenario", *words, *store.options, "--workers", 1).wait().fine()
         initial(store, "series")
+
+
+@pytest.mark.program("rclone")
+def test_a_server_without_versions_is_refused(commands: Commands) -> None:
+    with RcloneS3() as server:
+        given = {"environment": server.environment}
+        words = ["-f", scenario(commands, "without"), *server.options]
+        refused = commands.run(*words, workers=1, **given).one_line()
+    assert "could not be made: the store takes no setting for versions of objects" in refused

@@ -91,7 +91,21 @@ def test_secrets_that_a_store_sent_back_are_masked(*, fails: bool) -> None:
     jobs = [Job(n, READ, 0, 0, 0, 0, 5) for n in range(3)]
     ids = [b"tx1", b"tx AUTH_tk0123456789", b"region-one"]
     finished: list[Completed] = [
-        (job, 1200, Timing(1500, 1500, 1700, 100, 200, each, parts=(1, 0, 0, 7), part_id=each))
+        (
+            job,
+            1200,
+            Timing(
+                1500,
+                1500,
+                1700,
+                100,
+                200,
+                each,
+                parts=(1, 0, 0, 7),
+                part_id=each,
+                version_id=each,
+            ),
+        )
         for job, each in zip(jobs, ids, strict=True)
     ]
     if fails:
@@ -101,6 +115,7 @@ def test_secrets_that_a_store_sent_back_are_masked(*, fails: bool) -> None:
     found = [Result._make(row) for row in unpacked(finished, secrets)]
     assert [each.transaction_id for each in found] == [b"tx1", b"***", b"region-one"]
     assert [each.part_id for each in found] == [b"tx1", b"***", b"region-one"]
+    assert [each.version_id for each in found] == [b"tx1", b"***", b"region-one"]
     shown = "not an HTTP/1.1 response: 'HTTP/1.1 999 ***"
     assert [each.detail for each in found] == [shown * fails, "", ""]
 

@@ -130,7 +130,7 @@ class S3Admin(S3Client):
                 " on in it, or leave out versioning",
             )
         body = f'<VersioningConfiguration xmlns="{NAMESPACE}"><Status>Enabled</Status>'
-        self._configure(place, "versioning=", f"{body}</VersioningConfiguration>")
+        self._configure(place, "versioning=", f"{body}</VersioningConfiguration>", "versions")
         if not self.keeps_versions(container):
             raise StorageError(
                 ErrorKind.STATUS, f"the store keeps no versions of objects in {place.bucket_path}"
@@ -153,13 +153,17 @@ class S3Admin(S3Client):
                 " lock in it, or leave out object_lock",
             )
         body = f'<ObjectLockConfiguration xmlns="{NAMESPACE}"><ObjectLockEnabled>Enabled'
-        self._configure(
-            place, "object-lock=", f"{body}</ObjectLockEnabled></ObjectLockConfiguration>"
-        )
+        body += "</ObjectLockEnabled></ObjectLockConfiguration>"
+        self._configure(place, "object-lock=", body, "locks")
 
-    def _configure(self, place: Place, query: str, body: str) -> None:
+    def _configure(self, place: Place, query: str, body: str, what: str) -> None:
         data = body.encode()
-        self.request("PUT", place, place.bucket_path, query, content_md5(data), body=data)
+        try:
+            self.request("PUT", place, place.bucket_path, query, content_md5(data), body=data)
+        except StorageError as error:
+            if error.kind is ErrorKind.STATUS:
+                error.detail = f"the store takes no setting for {what} of objects: {error.detail}"
+            raise
 
     def _make(self, container: str, found: ContainerInfo | None) -> None:
         place = self.place(container)
