@@ -42,9 +42,11 @@ from ssbench.core.scenario.values import crud_profile
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.core.stats import series
 from ssbench.core.stats.run_stats import RunStats
-from ssbench.core.text import MAX_KEY
+from ssbench.core.text import MAX_KEY, printable
+from ssbench.live import control
 from ssbench.live.web import WebServer
 from ssbench.report import FORMATS, of_run, render, render_html, rps_csv
+from ssbench.runner.stop import Stop
 from ssbench.statfile import read
 from ssbench.statfile.format import BlockBuilder, objects
 from ssbench.storage.http.response import UNTIL_CLOSE, ChunkedBody, parse_head
@@ -321,6 +323,25 @@ def network_body(data: bytes) -> None:
     json.dumps(round_trips_s, allow_nan=False)
 
 
+def control_socket(data: bytes) -> None:
+    """A mark, as the master records it, and what the other side shows of an answer."""
+    with suppress(MessageError):
+        request = control.request_of(data)
+        stop = Stop()
+        if request.mark is not None:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr("ssbench.runner.stop._TAKEN_S", 0.0)
+                must_be_line(stop.mark(request.mark, "me"))
+    answer = control.answer_of(data)
+    must_be_line("".join(map(printable, (answer.run_id, answer.scenario, answer.fault))))
+
+
+CONTROL = [
+    b'{"mark": "node 3 down"}',
+    b'{"run_id": "abc", "scenario": "x", "fault": "a mark needs a text"}',
+]
+
+
 class _Site:
     """A page, and no button."""
 
@@ -555,6 +576,7 @@ DECODERS: dict[str, Decoder] = {
     "parent-pipe": Decoder(parent_line, lambda: PARENT_LINES, JSON_VALUES),
     "group-lines": Decoder(group_line, lambda: GROUP_LINES, JSON_VALUES),
     "network": Decoder(network_body, lambda: recorded("network"), JSON_VALUES, memory=16 << 20),
+    "control-socket": Decoder(control_socket, lambda: CONTROL, JSON_VALUES),
     "web": Decoder(web_request, lambda: WEB_REQUESTS, _HTTP_WORDS),
     "http-head": Decoder(
         response_head, lambda: [*recorded("answers"), *recorded("login")], _HTTP_WORDS

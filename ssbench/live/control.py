@@ -116,7 +116,7 @@ def _serve(
         with connection, suppress(OSError, MessageError):
             connection.settimeout(_TIMEOUT_S)
             if _user_of(connection) == os.getuid():
-                request = typed(msgspec.json.decode, _read(connection), "a request", type=Request)
+                request = request_of(_read(connection))
                 run_id, scenario = describe()
                 answer = {"run_id": run_id, "scenario": scenario}
                 if request.mark is not None:
@@ -132,8 +132,19 @@ def _ask(pid: int, request: dict[str, Any]) -> Answer:
             raise MessageError("another user has the name of our master")
         connection.sendall(json.dumps(request).encode())
         connection.shutdown(socket.SHUT_WR)
-        answer: Answer = typed(msgspec.json.decode, _read(connection), "an answer", type=Answer)
-        return answer
+        return answer_of(_read(connection))
+
+
+def request_of(data: bytes) -> Request:
+    """:raises MessageError: it is none."""
+    request: Request = typed(msgspec.json.decode, data, "a request", type=Request)
+    return request
+
+
+def answer_of(data: bytes) -> Answer:
+    """:raises MessageError: it is none."""
+    answer: Answer = typed(msgspec.json.decode, data, "an answer", type=Answer)
+    return answer
 
 
 def _user_of(connection: socket.socket) -> int:

@@ -418,13 +418,19 @@ class ConnectionMonitor:
         if not self._why or self._reported:
             return ""
         self._reported = True
+        # A master that closes first does not say why; nor does a relay that can't reach it.
+        closed = self._why == CLOSED
+        or_none = ", or it has none" if closed and self._has_key else ""
+        or_away = (
+            ", or what is between them (a tunnel, a proxy) does not reach it" if closed else ""
+        )
         if not self._has_key:
-            return "it has a key, this worker has none: give both the same --zmq-key-file"
-        if self._why == NO_KEY:
-            return "this worker has a key, the master has none: give both the same --zmq-key-file"
-        # A master that closes first does not say which of the two.
-        or_none = ", or it has none" if self._why == CLOSED else ""
-        return f"its key is another one{or_none}: give both the same --zmq-key-file"
+            what = "it has a key, this worker has none"
+        elif self._why == NO_KEY:
+            what = "this worker has a key, the master has none"
+        else:
+            what = f"its key is another one{or_none}"
+        return f"{what}{or_away}: give both the same --zmq-key-file"
 
     def close(self) -> None:
         """To be called before the socket is closed."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 
@@ -12,7 +14,7 @@ import zmq
 from ssbench.core.errors import ExitStatus
 from ssbench.core.messages import ControlState, Heartbeat, Host, Ready, encode
 from ssbench.core.model import Phase
-from tests.e2e.commands import Commands, Ended, Started, finished, free_ports, until
+from tests.e2e.commands import Commands, Ended, Started, finished, free_ports, port_options, until
 from tests.fakes.hostile_peers import (
     OTHER_TOOLS,
     OWN_SECRET,
@@ -25,6 +27,7 @@ from tests.fakes.hostile_peers import (
     is_hung_up,
     nasty_frames,
 )
+from tests.fakes.relay import Relay, Spoils
 from tests.fakes.terminal import steering
 
 RUN_S = 3600  #: it is ended once all is done
@@ -164,3 +167,55 @@ def test_a_worker_with_absurd_clocks_does_not_end_the_run(commands: Commands) ->
             listener.send(encode(Host(815, far, "", {"cpu_percent": 1.0}), OWN_SECRET))
         ended = end(run)
     must_be_whole(ended)
+
+
+#: What a relay does to some of what a worker sends: gives what it passes on.
+RELAYED: dict[str, Spoils] = {
+    "cuts off": lambda data: [data[: len(data) // 2], b""],
+    "flips a bit of": lambda data: [bytes([*data[:-9], data[-9] ^ 1, *data[-8:]])],
+    "replays": lambda data: [data, data],
+    "delays": lambda data: [time.sleep(0.2) or data],
+}
+
+
+@pytest.mark.parametrize("does", RELAYED)
+def test_a_relay_makes_no_results_and_hides_no_losses(commands: Commands, does: str) -> None:
+    """CURVE numbers and authenticates what a worker sends: of a connection on which something does
+    not fit, the master reads nothing more."""
+    pieces, struck = itertools.count(1), list[int]()
+
+    def spoil(data: bytes) -> Sequence[bytes]:
+        number = next(pieces)
+        if number % 60 or len(struck) == 2:
+            return [data]
+        struck.append(number)
+        return RELAYED[does](data)
+
+    ports = free_ports()
+    key = commands.place / "key"
+    commands.call("make-key", key).fine()
+    keyed = ("--zmq-key-file", key)
+    with ExitStack() as opened:
+        relays = [
+            opened.enter_context(Relay(port, spoils=spoils))
+            for port, spoils in zip(numbers(ports), (None, spoil, None), strict=True)
+        ]
+        outer = port_options(*(str(relay.port) for relay in relays))
+        run = commands.start_run(
+            "-f", commands.scenario(user_count=8), "--noop", "-r", RUN_S, "--think-time", 0.01,
+            "--expect-workers", 1, "--worker-timeout", 4, "--drain-timeout", 2,
+            "--worker-wait", 10, *keyed, workers=None, ports=ports,
+        )  # fmt: skip
+        run.wait_for("Waiting for workers")
+        commands.worker(*keyed, *outer)
+        until("work", lambda: struck)
+        run.interrupt()
+        ended = run.wait()
+    assert ended.status == ExitStatus.INTERRUPTED
+    assert "Traceback" not in ended.err
+    stats = ended.stats
+    total = stats.total()
+    assert (total.errors, stats.unaccounted) == (0, 0)
+    assert stats.run.sent == total.count + stats.run.lost
+    assert bool(stats.run.lost) == (f"operations; {stats.run.lost:,} lost\n" in ended.out)
+    assert does != "delays" or not stats.run.lost

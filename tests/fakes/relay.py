@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from tests.fakes.loopback_http import Behaviour
@@ -16,6 +16,7 @@ from tests.ports import held_port
 
 #: When they came, and what; b"": the end.
 Pieces = queue.SimpleQueue[tuple[float, bytes]]
+Spoils = Callable[[bytes], Sequence[bytes]]
 
 
 class Relay:
@@ -27,6 +28,8 @@ class Relay:
     :param cut_after: bytes of the server's after which a connection breaks; 0: it never does.
     :param delay_s: of each byte in each direction: half of the round trip of a long distance. What
         is on its way is not limited.
+    :param spoils: gives what is passed on instead of a piece that the client sent; b"" breaks the
+        connection.
     """
 
     def __init__(
@@ -37,6 +40,7 @@ class Relay:
         listener: socket.socket | None = None,
         cut_after: int = 0,
         delay_s: float = 0.0,
+        spoils: Spoils | None = None,
     ) -> None:
         self.struck: Counter[str] = Counter()
         self._target = port
@@ -49,7 +53,7 @@ class Relay:
         self._passing.set()
         self._passed_at_most: int | None = None
         self.held = 0  #: responses that are held back
-        self._cut_after, self._delay_s = cut_after, delay_s
+        self._cut_after, self._delay_s, self._spoils = cut_after, delay_s, spoils
         self._threads: list[threading.Thread] = []
         # Nobody else gets the port while the door is shut.
         self._listener = listener or socket.create_server(("127.0.0.1", held_port()))
@@ -133,10 +137,12 @@ class Relay:
                     self._await_turn()
                 if giving:
                     pieces.put((time.monotonic(), data))
-                else:
-                    sink.sendall(data)
+                    continue
+                given = self._spoils(data) if self._spoils and not is_answer else [data]
+                for piece in given:
+                    sink.sendall(piece)
                 passed += len(data)
-                if is_answer and 0 < self._cut_after <= passed:
+                if b"" in given or (is_answer and 0 < self._cut_after <= passed):
                     _shut(source)
                     break
         if giving:

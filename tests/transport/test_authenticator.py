@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 import zmq
@@ -17,6 +18,7 @@ from ssbench.transport import authenticator
 from ssbench.transport.authenticator import CLOSED_EARLY, NO_KEY, OTHER_KEY, ZapAuthenticator
 from ssbench.transport.key import CurveKey
 from ssbench.transport.master_transport import MasterTransport
+from ssbench.transport.sockets import Ports
 from ssbench.transport.worker_transport import Control, WorkerTransport
 from tests.fakes.control_states import IDLE
 from tests.fakes.hostile_peers import call, greeting, subscriptions
@@ -207,6 +209,31 @@ def test_a_worker_logs_what_is_wrong_with_its_key(
         deadline = time.monotonic() + GRACE_S
         while time.monotonic() < deadline:
             assert transport.rejection() == "", "told twice"
+
+
+@pytest.mark.parametrize("key", [None, CurveKey.generate()], ids=["no key", "a key"])
+def test_a_relay_that_does_not_reach_the_master_need_not_be_another_key(
+    key: CurveKey | None,
+) -> None:
+    """It takes connections, and closes them as soon as it finds nobody behind it."""
+    with ExitStack() as opened:
+        places = [opened.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(3)]
+        ports = [place.getsockname()[1] for place in places]
+        for place in places:
+            threading.Thread(target=_hang_up, args=(place,), daemon=True).start()
+        transport = WorkerTransport("127.0.0.1", Ports(*ports), key)
+        control = transport.control()
+        try:
+            assert "does not reach it: give both" in refusal_of(transport)
+        finally:
+            control.close()
+            transport.close()
+
+
+def _hang_up(listener: socket.socket) -> None:
+    with suppress(OSError):
+        while True:
+            listener.accept()[0].close()
 
 
 @pytest.mark.parametrize("first", [None, CurveKey.generate()], ids=["no key", "another key"])
