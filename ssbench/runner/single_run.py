@@ -495,13 +495,11 @@ class Run:
                 while time.monotonic() <= ended_s + lock.seconds + 1 and not self.stop.requested:
                     client.sleep(0.2)
                 found = delete_run_versions(client, orphans, versioned)
-        left = found.failed_objects or found.failed_containers
-        if left:
+        if not found.ok or found.ended_early:
+            left = plural(found.failed_objects, "version") if found.failed_objects else "Versions"
+            why = found.examples[0] if found.examples else found.abort_reason or "interrupted"
             again = f"cleanup-containers --resume-cleanup {self.path} tries again"
-            session.warn(
-                f"{plural(left, 'version')} of this run could not be deleted"
-                f" ({found.examples[0]}); {again}"
-            )
+            session.warn(f"{left} of this run could not be deleted ({why}); {again}")
 
     def _abort_uploads(self) -> None:
         """Abort the uploads of objects in parts that lost workers left open. The clean-up did that
