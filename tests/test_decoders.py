@@ -537,6 +537,11 @@ DECODERS: dict[str, Decoder] = {
         _TEXT_WORDS,
         memory_per_byte=2_000,
     ),
+    "identities": Decoder(
+        _elsewhere("storage.test_identities:decoded"),
+        _elsewhere("storage.test_identities:FILES"),
+        JSON_VALUES,
+    ),
     "env-file": Decoder(
         env_variables,
         lambda: [b"# x\nexport ST_USER='a b' # c\nSWIFT_AUTH_URL=http://h/v3\nST_KEY=k"],

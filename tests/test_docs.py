@@ -221,6 +221,7 @@ OTHERS = {
     "python": "tests/e2e/test_outside_driver.py",
     "python3": "tests/e2e/test_packaging.py",
     "cadaver": "tests/servers/programs.py",
+    "chmod": "closes a file to others",
     "fio": "shown beside ours, to compare",
     "openssl": "any source of 32 random bytes will do",
     "scp": "needs a second host",

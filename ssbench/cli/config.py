@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ssbench.cli.options import DEFAULT_STORE, OF_STORE, STORE_OPTIONS
+from ssbench.cli.options import DEFAULT_STORE, IDENTITIES, OF_STORE, STORE_OPTIONS
 from ssbench.core.errors import UsageError
 from ssbench.core.option import options_of_fields
 from ssbench.core.scenario.syntax import MAX_BYTES
@@ -23,7 +23,7 @@ from ssbench.runner.config import (
     find_scenario,
 )
 from ssbench.storage.options import StoreOptions, check_http_url, parse_storage_options
-from ssbench.storage.registry import options_of, row_of
+from ssbench.storage.registry import options_of, row_of, with_identities
 
 
 def run_config(
@@ -136,7 +136,7 @@ def store_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> StoreOp
     if not is_noop:  # --noop leaves the rest of a command line as it is
         _check_own(ns, driver)
     given = {each.name: getattr(ns, each.name, None) for each in rows}
-    return StoreOptions(
+    options = StoreOptions(
         driver,
         {
             **{name: value for name, value in given.items() if value is not None},
@@ -148,15 +148,16 @@ def store_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> StoreOp
             name: each.value for name, each in ns.site.items() if name in given and each.from_file
         },
     )
+    return with_identities(options)
 
 
 def given_on_command_line(ns: argparse.Namespace) -> list[str]:
     """Options of the command line that select a store, or say how to reach or log in to one."""
     return [
         each.flags[0]
-        for each in STORE_OPTIONS
+        for each in (*STORE_OPTIONS, *IDENTITIES)
         if each.name in ns.given
-        and (each.of_store or each.name in ("storage", "storage_options"))
+        and (each.of_store or each.name in ("storage", "storage_options", "identities"))
         and each.group != "TLS"
     ]
 

@@ -120,7 +120,7 @@ STORE_OPTIONS: tuple[Option, ...] = (
     row("--storage-option", "storage_options", str, "store",
         "an option of the store; may be repeated. Secret ones are read from the environment, or "
         "from the file that KEY_file=PATH names", metavar="KEY=VALUE", repeat=True),
-    *options_of_fields(StoreOptions),
+    *without(options_of_fields(StoreOptions), "identities"),
     *dict.fromkeys(
         replace(option, of_store=True)
         for options in OF_STORE.values()
@@ -128,6 +128,8 @@ STORE_OPTIONS: tuple[Option, ...] = (
         if option.flags
     ),
 )
+#: Of commands on containers that ssbench makes.
+IDENTITIES = only(options_of_fields(StoreOptions), "identities")
 LOUDNESS = (
     VERBOSE,
     row("-q --quiet", "quiet", bool, "", "print only the report, warnings and errors",
@@ -234,7 +236,7 @@ RUN_SCENARIO = (
     *_FILE, _RESUME_OF_RUN, *_USERS, *_LENGTH, *_OBJECTS, of_run("rate"), *_ARRIVALS, *_WINDOW,
     *HOW,
     *ERRORS, *RESULT_FILES, THRESHOLD, JUNIT, of_run("abort_window_s"),
-    *WORKER_COUNTS, *STORE_OPTIONS,
+    *WORKER_COUNTS, *STORE_OPTIONS, *IDENTITIES,
 )
 _VARIANT = "comparison"
 
@@ -267,7 +269,7 @@ AB = (
     replace(_FAIL_IF, group=_VARIANT),
     *(replace(option, brief="") for option in (*_USERS, *_LENGTH)), *_OBJECTS,
     of_run("rate"), *_ARRIVALS, *only(OF_SCENARIO, "warmup", "cooldown"), *HOW, *ERRORS,
-    *without(RESULT_FILES, "percentiles"), *WORKER_COUNTS, *STORE_OPTIONS,
+    *without(RESULT_FILES, "percentiles"), *WORKER_COUNTS, *STORE_OPTIONS, *IDENTITIES,
 )
 FIND_LIMIT = (
     *_FILE, *(replace(option, brief="") for option in _USERS), *_OBJECTS,
@@ -286,7 +288,7 @@ FIND_LIMIT = (
     of_run("warmup", group=SEARCH, default=3.0,
             help="warm-up of each step, excluded from its statistics"),
     *only(options_of_fields(SearchConfig), "precision", "confirm"),
-    *_ARRIVALS, *HOW, *ERRORS, *RESULT_FILES, *WORKER_COUNTS, *STORE_OPTIONS,
+    *_ARRIVALS, *HOW, *ERRORS, *RESULT_FILES, *WORKER_COUNTS, *STORE_OPTIONS, *IDENTITIES,
 )
 _MEMORY = row("--max-report-memory", "report_memory", units.size, "",
         "memory that statistics of a file may take, beside 10 times its size; stages, workers, "
@@ -409,7 +411,7 @@ CLEANUP_CONTAINERS = (
         "do not ask for confirmation; without a terminal, as in a script, nothing "
         "is asked anyway", default=False, command_line_only=True,
         brief="do not ask for confirmation"),
-    *STORE_OPTIONS,
+    *STORE_OPTIONS, *IDENTITIES,
 )
 NECTAR = (
     row("--scale", "scale", float, "", "factor for counts, times and --delete-behind, above 0 and "
@@ -436,7 +438,7 @@ DOCTOR = (
            "ssh_master", "expect_workers", "worker_timeout_s"),
     of_run("worker_wait_s", help="longest wait for workers; without --expect-workers until no "
             "more connect for 2 s"),
-    *MASTER_SOCKETS, *STORE_OPTIONS,
+    *MASTER_SOCKETS, *STORE_OPTIONS, *IDENTITIES,
 )
 MAKE_KEY = (
     row("", "new_key_file", str, "", "a file that does not exist yet", metavar="FILE",

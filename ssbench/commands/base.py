@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ssbench.live.web import LivePage
     from ssbench.report.model import Report
     from ssbench.runner.single_run import RunResult
+    from ssbench.storage.options import StoreOptions
     from ssbench.storage.retrying_client import RetryingClient
 
 CONCURRENCY = 10  #: of run-scenario --resume-cleanup
@@ -65,20 +66,29 @@ def watched(
 
 @contextmanager
 def open_client(
-    ns: argparse.Namespace, *, exact_names: bool = False
+    ns: argparse.Namespace,
+    options: StoreOptions | None = None,
+    *,
+    exact_names: bool = False,
+    container_base: str | None = None,
 ) -> Iterator[tuple[RetryingClient, Watch]]:
     """Log in and open the store, for a command that runs no operations.
 
+    :param options: of the store; None: those of the command line.
     :param exact_names: what it lists is of other clients: see ``StorageSettings.exact_names``.
+    :param container_base: of the run whose containers it uses, by which several identities know
+        theirs.
     :raises SsbenchError: there is no access to it.
     """
     from ssbench.cli.config import store_options  # these load slowly
     from ssbench.runner.session import own_hub, reach_store
 
-    options = replace(store_options(ns, os.environ), measures=False)
+    options = replace(options or store_options(ns, os.environ), measures=False)
     with own_hub(), watched(ns, "live", hold=False) as (progress, stop):
         store = reach_store(options, progress.message, stop)
         settings = store.settings.with_exact_names() if exact_names else store.settings
+        if container_base is not None:
+            settings = replace(settings, container_base=container_base)
         many = getattr(ns, "concurrency", CONCURRENCY)
         with store.client(settings, many, stopping=lambda: stop.requested) as client:
             yield client, progress

@@ -25,7 +25,7 @@ from ssbench.core.naming import (
     may_be_object,
     why_not_ours,
 )
-from ssbench.core.text import bytes_text, plural, printable
+from ssbench.core.text import bytes_text, first_of, plural, printable
 from ssbench.runner.containers import (
     PAUSES_S,
     CleanupResult,
@@ -46,6 +46,7 @@ from ssbench.runner.orphans import (
 )
 from ssbench.runner.session import counted_phase
 from ssbench.storage.base import ContainerEntry, unless_missing
+from ssbench.storage.options import StoreOptions
 from ssbench.storage.registry import row_of
 from ssbench.storage.retrying_client import RetryingClient
 
@@ -82,8 +83,10 @@ class Cleaner(Struct, frozen=True):
 
 
 @contextmanager
-def _cleaner(ns: argparse.Namespace) -> Iterator[Cleaner]:
-    with open_client(ns) as (client, progress):
+def _cleaner(
+    ns: argparse.Namespace, options: StoreOptions, base: str | None = None
+) -> Iterator[Cleaner]:
+    with open_client(ns, options, container_base=base) as (client, progress):
         yield Cleaner(
             client,
             [progress],
@@ -94,16 +97,39 @@ def _cleaner(ns: argparse.Namespace) -> Iterator[Cleaner]:
 
 
 def cleanup_containers(ns: argparse.Namespace) -> ExitStatus:
-    """Delete the containers of ssbench.
+    """Delete the containers of ssbench; those of each identity, if there are several.
 
     :raises UsageError, SsbenchError: as ``delete_containers``, and for options.
     """
-    row = row_of(store_options(ns, os.environ).driver)
+    options = store_options(ns, os.environ)
+    row = row_of(options.driver)
     if ns.unmarked and not row.has_unmarked:
         raise UsageError(
             f"--unmarked is for containers of ssbench 0.3.9, which the store {row.name} can't have"
         )
-    with _cleaner(ns) as cleaner:
+    if not options.tenants:
+        return _cleanup_as(ns, options)
+    from ssbench.storage.identities import options_of_each  # few clean-ups have some
+
+    for note in options.tenant_notes:
+        tell(f"WARNING: {note}")
+    found = []
+    for name, own in options_of_each(options):
+        say(f"Identity {printable(name)}:")
+        try:
+            found.append(_cleanup_as(ns, own))
+        except UsageError:
+            raise
+        except SsbenchError as error:  # the others are cleaned nevertheless
+            tell(f"ssbench-master: identity {printable(name)}: {error}")
+            found.append(ExitStatus.FAILED)
+        if found[-1] is ExitStatus.INTERRUPTED:
+            break
+    return gravest(found)
+
+
+def _cleanup_as(ns: argparse.Namespace, options: StoreOptions) -> ExitStatus:
+    with _cleaner(ns, options) as cleaner:
         if cleaner.unmarked and not (cleaner.asks or cleaner.yes or cleaner.dry_run):
             raise UsageError(
                 "--unmarked deletes whatever has the name: without a terminal to ask at, give --yes"
@@ -173,13 +199,24 @@ def resume_cleanup(ns: argparse.Namespace) -> ExitStatus:
         raise UsageError(
             "--resume-cleanup takes the containers from the stat file: leave out -b and -p"
         )
-    driver = store_options(ns, os.environ).driver  # before the file is read, which may take long
+    options = store_options(ns, os.environ)  # before the file is read, which may take long
     orphans = read_orphans(ns.resume_cleanup, tell)
-    if orphans.driver != driver:
+    if orphans.driver != options.driver:
         raise UsageError(
             f"{ns.resume_cleanup}: its run used another store: give --storage {orphans.driver}"
         )
-    with _cleaner(ns) as cleaner:
+    if orphans.identities != tuple(each.name for each in options.tenants):
+        names = printable(first_of(orphans.identities, NAMED))
+        raise UsageError(
+            f"{ns.resume_cleanup}: "
+            + (
+                f"its run had the identities {names}: give --identities a file with these, in the"
+                " same order"
+                if names
+                else "its run had one identity: leave out --identities"
+            )
+        )
+    with _cleaner(ns, options, orphans.base) as cleaner:
         return delete_orphans(cleaner, orphans, use_existing=ns.use_existing)
 
 

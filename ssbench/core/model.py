@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
@@ -277,6 +277,16 @@ class Job(NamedTuple):
     group: int = 0  #: index into the scenario's groups of users
 
 
+def identity_of_group(group: Any, count: int) -> Any:
+    """Which of ``count`` identities a group of users of a divided load is of; of arrays, too."""
+    return group % count
+
+
+def crowd_of_group(group: Any, count: int) -> Any:
+    """Which of the scenario's groups it is a part of."""
+    return group // count
+
+
 class Failure(NamedTuple):
     """What a failed job's workload must know."""
 
@@ -286,6 +296,7 @@ class Failure(NamedTuple):
     statuses: Sequence[int] = ()
 
 
+MAX_IDENTITIES = 1000  #: of a run
 MAX_ADDRESSES = 4096  #: of the store, that a worker numbers; further ones are not told apart
 
 

@@ -159,6 +159,10 @@ KEY_NAMES: dict[str, Callable[[int, str], str] | None] = {
 }
 
 
+#: Objects of the same number are so many containers apart in one class and the next.
+CLASS_STEP = 7
+
+
 class ObjectNaming:
     """Maps (size class, number) to object names for one run, and to the index of a container.
 
@@ -183,7 +187,7 @@ class ObjectNaming:
 
     def container_index(self, size_class: int, number: int) -> int:
         """Which of the containers holds the object: numbers go round, classes are offset."""
-        return (number + 7 * size_class) % self._count
+        return (number + CLASS_STEP * size_class) % self._count
 
     def object(self, size_class: int, number: int) -> str:
         """``tiny_000012`` for an initial object, ``tiny_<run id>_000012`` for a created one."""
@@ -266,7 +270,7 @@ class RunNaming(ObjectNaming, Naming):
         self.containers = [container_name(base, index, policy) for index in range(count)]
 
     def container(self, size_class: int, number: int) -> str:
-        return self.containers[(number + 7 * size_class) % self._count]
+        return self.containers[(number + CLASS_STEP * size_class) % self._count]
 
 
 class NumberedNaming(Naming):

@@ -66,15 +66,25 @@ def read_bytes(path: str | os.PathLike[str], option: str = "") -> bytes:
 
     :raises UsageError: also if it can't be read, or has more than MOST_BYTES.
     """
+    return read_with_mode(path, option)[0]
+
+
+def read_with_mode(path: str | os.PathLike[str], option: str = "") -> tuple[bytes, int]:
+    """As ``read_bytes``, and the permissions of the file; 0 for a pipe.
+
+    :raises UsageError: as ``read_bytes``.
+    """
     name = _named(os.fspath(path), option)
     with open_file(path, option) as file:
+        found = os.fstat(file.fileno()).st_mode
+        mode = stat.S_IMODE(found) if stat.S_ISREG(found) else 0
         try:
             data = file.read(MOST_BYTES + 1)
         except OSError as error:
             raise UsageError(f"{name}: can't be read: {error.strerror}") from error
     if len(data) > MOST_BYTES:
         raise UsageError(f"{name}: has more than {MOST_BYTES >> 20} MiB, which no such file needs")
-    return data
+    return data, mode
 
 
 def read_text(path: str | os.PathLike[str], option: str = "", errors: str = "strict") -> str:

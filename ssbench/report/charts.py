@@ -107,6 +107,7 @@ def run_charts(stats: RunStats) -> Iterator[Chart]:
         ("worker", stats.workers()),
         ("endpoint", stats.endpoints()),
         ("address", stats.addresses()),
+        ("identity", stats.identities()),
     ):
         parts = [(each.name, each.tally.rate_per_s, each.tally.service) for each in sources]
         yield from _bars(what, parts, "service")

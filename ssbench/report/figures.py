@@ -80,6 +80,11 @@ _KINDS: Mapping[str, tuple[str, Sequence[Column], Callable[[RunStats], list[Sour
         (Column("address", WORD, "of a name that has several", "Address"),),
         RunStats.addresses,
     ),
+    "identity": (
+        "Identities",
+        (Column("identity", WORD, "its name in the file of --identities", "Identity"),),
+        RunStats.identities,
+    ),
     "group": (
         "Groups of users",
         (

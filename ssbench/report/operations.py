@@ -45,11 +45,12 @@ MIXED_COLUMNS = (WRITE_COLUMNS[0], "method", *WRITE_COLUMNS[1:])
 ALL_COLUMNS = (
     WRITE_COLUMNS[0], "method", *READ_COLUMNS[1:], "bytes", "retries", "error", "size_class",
     "worker", "start_time_unix_nano", "due_time_unix_nano", "counted", "endpoint", "address",
+    "identity",
 )  # fmt: skip
 
 _TEXTS = (
     "method", "object_name", "transaction_id", "error", "size_class", "worker", "endpoint",
-    "address",
+    "address", "identity",
 )  # fmt: skip
 _ROW_GROUP = 1 << 16  #: rows of Parquet that are in memory at a time, and that a reader can skip
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
@@ -243,7 +244,7 @@ class _Run:
     def rows(self, batch: ResultBatch) -> Iterator[Sequence[Any]]:
         """The batch's results as rows of ALL_COLUMNS; none if it is malformed."""
         try:
-            results = PhaseResults([batch], self._shifts)
+            results = PhaseResults([batch], self._shifts, len(self._run.identities))
         except MessageError:
             return
         origin_ns = self.origin_of(batch)
@@ -253,9 +254,10 @@ class _Run:
             self._counted(results),
             self._places(results.column("url").tolist(), self._run.endpoint),
             self._places(results.column("address").tolist(), self._run.address),
+            self._places(results.column("identity").tolist(), self._run.identity),
             strict=False,
         )
-        for each, (counted, endpoint, address) in zip(
+        for each, (counted, endpoint, address, identity) in zip(
             self.columns(batch, _FIELDS), places, strict=False
         ):
             if counted is None:
@@ -283,12 +285,13 @@ class _Run:
                 counted,
                 endpoint,
                 address,
+                identity,
             )
 
     def _places(
         self, numbers: Sequence[int], name_of: Callable[[int], str]
     ) -> Iterator[str | None]:
-        """The name of each row's endpoint or address; None: the only one, or not known."""
+        """The name of each row's endpoint, address or identity; None: the only one, or unknown."""
         names = {number: printable(name_of(number)) or None for number in set(numbers)}
         return map(names.__getitem__, numbers)
 

@@ -234,6 +234,7 @@ def part_section(chosen: Selection) -> Section:
         fact("size_classes", chosen.size_class_names, WORD, "only these; empty: all", "json"),
         fact("endpoints", chosen.endpoint_names, WORD, "only these; empty: all", "json"),
         fact("addresses", chosen.address_names, WORD, "only these; empty: all", "json"),
+        fact("identities", chosen.identity_names, WORD, "only these; empty: all", "json"),
         fact("workers", chosen.worker_names, WORD, "only these; empty: all", "json"),
     ]
     return Section("part", facts=facts, formats="csv json")
@@ -248,6 +249,8 @@ def store_section(header: RunHeader | None) -> Section:
     is_base = not header or header.names.get("kind") != "listed"  # else the container's own name
     kind = header.driver if header and place else None
     listed = list(urls) if isinstance(urls, list | tuple) else None
+    of = place.get("identities")
+    names = list(map(str, of)) if isinstance(of, list | tuple) else None
     facts = [
         fact("kind", kind, WORD, "storage driver", "json"),
         fact("urls", listed, WORD, "of requests", "json"),
@@ -255,6 +258,7 @@ def store_section(header: RunHeader | None) -> Section:
         fact("bucket", place.get("bucket"), WORD, "that holds all containers", "json"),
         fact("directory", place.get("path"), WORD, "of the file store", "json"),
         fact("existing", existing, WORD, "container, and prefix, of --existing", "json"),
+        fact("identities", names, WORD, "among which the load was divided", "json"),
         fact("container_base", base, WORD, "begins the names of the run's containers", "json"),
         fact("policy", given.get("policy"), WORD, "storage policy of its containers", "json"),
     ]
@@ -275,6 +279,7 @@ def _store_line(facts: Sequence[Fact], *, is_base: bool) -> Fact:
     more = f" and {len(urls) - _MOST_URLS} more" if len(urls) > _MOST_URLS else ""
     where = f" at {', '.join(urls[:_MOST_URLS])}{more}" if urls else ""
     kind = values.pop("kind")
+    values["identities"] = len(values["identities"] or ())
     words = {"container_base": "container base" if is_base else "container"}
     parts = [f"{words.get(key, key)} {value}" for key, value in values.items() if value]
     line = ", ".join([f"{kind}{where}", *parts]) if kind else None

@@ -83,13 +83,14 @@ def open_session(
     :param least_users: that this host's workers must be able to run; None: all.
     :raises UsageError: this host can't run so many users, or the stat file can't be written.
     """
+    from ssbench.core.workload.division import load_of
     from ssbench.runner.local_workers import start_local_workers
 
     most_users = most_users or max(scenario.most_users for scenario in scenarios)
     groups = [
         replace(group, users=min(group.users, group.users_to or group.users))
         for scenario in scenarios
-        for stage in scenario.load
+        for stage in load_of(scenario, config.division)
         for group in stage.groups
         if len(stage.groups) > 1
     ]
@@ -135,7 +136,7 @@ def resolve(config: RunConfig, **changes: object) -> Scenario:
         from ssbench.runner.existing import check_existing  # loads slowly
 
         check_existing(scenario)
-    return scenario
+    return config.division.adapted(scenario) if config.division else scenario
 
 
 def check_thresholds(config: RunConfig, scenario: Scenario) -> None:

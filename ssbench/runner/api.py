@@ -29,7 +29,7 @@ from ssbench.runner.series import LimitSearch, Sweep
 from ssbench.runner.single_run import RunResult
 from ssbench.runner.stop import Stop
 from ssbench.storage.options import StoreOptions, given_values
-from ssbench.storage.registry import options_of, row_of
+from ssbench.storage.registry import options_of, row_of, with_identities
 
 #: Of a file.
 Path = str | PathLike[str]
@@ -57,7 +57,7 @@ OPTIONS = {
 PARTS = dict(
     zip(
         ("from_s", "to_s", "warmup", "stage", "operations", "size_classes", "endpoints",
-         "addresses", "workers"),
+         "addresses", "identities", "workers"),
         OF_PART, strict=True,
     )
 )  # fmt: skip
@@ -314,7 +314,9 @@ def _checked(
         scenario=text,
         overrides={**overrides, **of_keys},
         places={key: f"overrides: {key}" for key in overrides} | keys,
-        store=None if is_embedded else StoreOptions(storage, own, os.environ, **limits),
+        store=None
+        if is_embedded
+        else with_identities(StoreOptions(storage, own, os.environ, **limits)),
         transport=transport,
         **values,
     )

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ssbench.core.hostlist import SshHost
     from ssbench.core.model import Group
     from ssbench.core.stats.thresholds import Threshold
+    from ssbench.core.workload.division import Division
     from ssbench.core.workload.workload import EnsureWorkload, Workload
     from ssbench.storage.options import StoreOptions
 
@@ -252,6 +253,8 @@ class RunConfig(Limits, frozen=True, kw_only=True):
              "--source-address is for the workers of --workers; give it to each ssbench-worker"),
             (self.existing and self.is_noop,
              "--existing has nothing to read with --noop: leave out one of them"),
+            (self.existing and self.division,
+             "--existing reads objects of one user: leave out --identities"),
             (self.existing and self.verify,
              "--existing with --verify: only the content of objects that ssbench wrote is known"),
             (self.stats_file == "-", "-s -: standard output is for the report; name a file"),
@@ -267,6 +270,11 @@ class RunConfig(Limits, frozen=True, kw_only=True):
     def is_noop(self) -> bool:
         """Whether the store moves no data."""
         return self.store is not None and not row_of(self.store.driver).is_real
+
+    @property
+    def division(self) -> "Division | None":
+        """Of the load, among the identities of the store; None: there is one."""
+        return self.store.division if self.store else None
 
     @property
     def has_remote_workers(self) -> bool:

@@ -106,6 +106,7 @@ class OrphanedObjects:
         self.classes = len(scenario.sizes)
         self.in_parts = scenario.large_object is not None
         self.ignored_results = 0  #: results with numbers that no run assigns
+        self.identities: tuple[str, ...] = ()  #: names of those that own the containers
         self._initial = [size.initial_files for size in scenario.sizes]
         self._pages: list[dict[int, bytearray]] = [{} for _ in scenario.sizes]
         self._held = 0  #: bytes of all pages
@@ -331,7 +332,10 @@ def _orphans_of_run(path: str, header: RunHeader) -> OrphanedObjects:
         wrong = faults.lines[0] if faults else f"{path}: no sizes"
         raise UsageError(f"the scenario in its header can't be used: {wrong}")
     period = (header.started_at, 0.0)
-    return kind(scenario, header.run_id, known, header.driver, period)
+    orphans = kind(scenario, header.run_id, known, header.driver, period)
+    names = header.store.get("identities")
+    orphans.identities = tuple(map(str, names)) if isinstance(names, list | tuple) else ()
+    return orphans
 
 
 class SearchResult(Struct):

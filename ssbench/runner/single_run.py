@@ -29,7 +29,8 @@ from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.settings import StorageSettings
 from ssbench.core.text import plural
 from ssbench.core.workload.bench import bench_jobs, why_not_held
-from ssbench.core.workload.workload import EnsureWorkload, InitialWorkload, initial_jobs
+from ssbench.core.workload.division import load_of
+from ssbench.core.workload.workload import EnsureWorkload, InitialWorkload, divided, initial_jobs
 from ssbench.host import metrics
 from ssbench.master.phase_machine import PhaseOutcome, PhasePlan
 from ssbench.runner.config import RunPlan
@@ -357,7 +358,8 @@ class Run:
             master.release_workers()
 
     def _phases(self, master: Master, writer: StatFileWriter) -> None:
-        self._workload = self.plan.workload or initial_jobs(self.scenario)
+        self._division = self.config.division if self.plan.workload is None else None
+        self._workload = self.plan.workload or initial_jobs(self.scenario, self._division)
         try:
             self.outcome = outcome = self._populate_and_run(master)
             if outcome.ended in ("exhausted", "failed") and not master.recorder.error:
@@ -393,8 +395,9 @@ class Run:
                 return failure
         if isinstance(initial, InitialWorkload):
             self._workload = bench_jobs(
-                scenario, self.session.seed, initial.population, self.config.verify, self.run_id
-            )
+                scenario, self.session.seed, initial.population, self.config.verify, self.run_id,
+                self._division,
+            )  # fmt: skip
         detector = None
         if self.config.auto_stop:
             from ssbench.core.stats.steady import SteadyStateDetector
@@ -416,8 +419,9 @@ class Run:
                 warmup_s=scenario.warmup,
             )
         plan = PhasePlan(
-            Phase.RUN, self._workload, scenario.most_users, scenario.run_seconds, scenario.load,
-            detector, self._watch, scenario.think_time or (0.0, 0.0),
+            Phase.RUN, divided(self._workload, self._division), scenario.most_users,
+            scenario.run_seconds, load_of(scenario, self._division), detector, self._watch,
+            scenario.think_time or (0.0, 0.0),
         )  # fmt: skip
         return master.run_phase(plan)
 
@@ -428,7 +432,9 @@ class Run:
 
     def _populate(self, master: Master, initial: EnsureWorkload) -> PhaseOutcome | None:
         """Upload initial objects that are missing; returns the outcome if there is no run."""
-        populated = master.run_phase(PhasePlan(Phase.POPULATE, initial, self._setup_users))
+        populated = master.run_phase(
+            PhasePlan(Phase.POPULATE, divided(initial, self._division), self._setup_users)
+        )
         if populated.ended != "complete":
             return PhaseOutcome.nothing(populated.ended, populated.reason)
         if initial.missing == initial.total:
@@ -449,7 +455,9 @@ class Run:
         cleanup = self._workload.cleanup()
         if self.config.keep_objects or cleanup is None:
             return
-        outcome = master.run_phase(PhasePlan(Phase.CLEANUP, cleanup, self._setup_users))
+        outcome = master.run_phase(
+            PhasePlan(Phase.CLEANUP, divided(cleanup, self._division), self._setup_users)
+        )
         left = self._workload.left_behind
         if left and not self.config.is_noop:
             why = outcome.reason or outcome.example

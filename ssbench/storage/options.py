@@ -22,8 +22,19 @@ from ssbench.host.files import read_bytes, read_text
 if TYPE_CHECKING:
     import ssl
 
+    from ssbench.core.workload.division import Division
+
 _FILE = "_file"  #: ``key_file=PATH`` names a file with the value of the secret option ``key``
 _SHOWN = 200  #: characters of a URL
+
+
+class Identity(Hiding, frozen=True):
+    """One of several users of a store."""
+
+    HIDDEN = ("given",)
+
+    name: str  #: for reports
+    given: Mapping[str, Any] = {}  #: names of the store's options -> values
 
 
 class StoreOptions(Hiding, frozen=True):
@@ -54,10 +65,27 @@ class StoreOptions(Hiding, frozen=True):
         of_field("--url-choice", str, "store",
             "which of several storage URLs a request goes to: any, each in turn, or the one with "
             "the fewest connections of the worker in use", choices=URL_CHOICES)] = "random"
+    identities: Annotated[str | None,
+        of_field("--identities", str, "store",
+            "file with several users (Swift) or access keys (S3), in JSON or TOML: the users of "
+            "the scenario are divided among them, and reports have figures of each",
+            metavar="FILE", file="r")] = None
     # fmt: on
+    #: Of that file, once it is read; (): the options say who asks.
+    tenants: tuple[Identity, ...] = ()
+    tenant_notes: tuple[str, ...] = ()  #: on that file, to show to the user
     remote_workers: bool = False  #: workers may run on other hosts than the master
     measures: bool = True  #: a run follows; otherwise notes on what it measures are left out
     site: Mapping[str, Any] = {}
+
+    @property
+    def division(self) -> "Division | None":
+        """Of the load, among the identities; None: there is one."""
+        if not self.tenants:
+            return None
+        from ssbench.core.workload.division import Division  # few runs have some
+
+        return Division(len(self.tenants))
 
     @property
     def timeouts_s(self) -> tuple[float, float]:

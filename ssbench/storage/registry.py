@@ -42,6 +42,10 @@ class StoreRow(Struct, frozen=True):
     features: tuple[str, ...] = ()
     checksums: tuple[str, ...] = ()  #: of values.CHECKSUMS: those that it can have
     has_unmarked: bool = False  #: it may have containers of ssbench 0.3.9, which set no mark
+    #: Options that name a user, of which an entry of --identities has one; (): the store has no
+    #: identities. Further ones that an entry may have.
+    identified_by: tuple[str, ...] = ()
+    identity: tuple[str, ...] = ()
 
 
 _PAGES = ("list_limit", "list_delimiter")  #: of a store whose listings have pages
@@ -67,6 +71,24 @@ ROWS = {
             features=(*_ALL, FREE_SPACE, "versioning"),
             checksums=("md5",),
             has_unmarked=True,
+            identified_by=(
+                "user",
+                "os_username",
+                "os_user_id",
+                "os_application_credential_id",
+                "os_application_credential_name",
+            ),
+            identity=(
+                "key",
+                "os_password",
+                "os_application_credential_secret",
+                "os_user_domain_id",
+                "os_user_domain_name",
+                "os_project_id",
+                "os_project_name",
+                "os_project_domain_id",
+                "os_project_domain_name",
+            ),
         ),
         StoreRow(
             "s3",
@@ -87,6 +109,8 @@ ROWS = {
                 *_PAGES,
             ),
             checksums=_SUMS,
+            identified_by=("s3_access_key",),
+            identity=("s3_secret_key", "s3_session_token", "s3_bucket"),
         ),
         StoreRow(
             "webdav",
@@ -160,12 +184,36 @@ def options_of(row: StoreRow) -> tuple[Option, ...]:
     return cast("tuple[Option, ...]", load(row.options)) if row.options else ()
 
 
+def with_identities(options: StoreOptions) -> StoreOptions:
+    """The same with the identities of its file read, if there is one.
+
+    :raises UsageError: the store has none; or as of ``read_identities``.
+    """
+    if not options.identities:
+        return options
+    from ssbench.storage.identities import read_identities  # few runs have some
+
+    row = row_of(options.driver)
+    if not row.identified_by:
+        having = " and ".join(each.name for each in ROWS.values() if each.identified_by)
+        raise UsageError(
+            f'--identities {options.identities}: the store "{row.name}" has no identities;'
+            f" {having} have them"
+        )
+    fields = [each for each in options_of(row) if each.name in (*row.identified_by, *row.identity)]
+    return read_identities(options, options.identities, fields, row.identified_by)
+
+
 def open_provider(options: StoreOptions) -> CredentialsProvider:
     """The credentials provider of a store.
 
     :raises UsageError: as ``row_of``, or the options are incomplete or not valid.
     """
     row = row_of(options.driver)
+    if options.tenants:
+        from ssbench.storage.identities import IdentitiesLogin  # few runs have some
+
+        return IdentitiesLogin(options, open_provider)
     if row.credentials:
         return cast("CredentialsProvider", load(row.credentials)(options))
     return GivenCredentials(options_of(row), options)
@@ -183,6 +231,7 @@ def destination_of(settings: StorageSettings) -> dict[str, Any]:
     own = settings.store
     values = {"urls": own.get("urls") or own.get(row_of(settings.driver).urls)}
     values |= {key: own.get(key) for key in ("region", "bucket", "path")}
+    values["identities"] = [name for name, _ in own.get("identities", ())]
     return {key: _shown(value) for key, value in values.items() if value}
 
 
@@ -273,7 +322,13 @@ def open_store(
     permitted = permitted or Permissions()
     row = row_of(settings.driver, permitted.drivers)
     permitted.check(row, settings)
-    return cast("ObjectStore", load(row.driver)(settings, seed))
+    driver = load(row.driver)
+    if settings.store.get("identities"):
+        from ssbench.storage.identities import IdentitiesStorage, settings_of_each
+
+        each = [driver(own, seed) for own in settings_of_each(settings)]
+        return cast("ObjectStore", IdentitiesStorage(settings, each))
+    return cast("ObjectStore", driver(settings, seed))
 
 
 def check_capabilities(
@@ -330,4 +385,10 @@ def open_admin(settings: StorageSettings) -> StoreAdmin:
     :raises UsageError: as ``open_store``.
     """
     row = row_of(settings.driver)
-    return cast("StoreAdmin", load(row.admin or row.driver)(settings, None))
+    admin = load(row.admin or row.driver)
+    if settings.store.get("identities"):
+        from ssbench.storage.identities import IdentitiesAdmin, settings_of_each
+
+        each = [admin(own, None) for own in settings_of_each(settings)]
+        return cast("StoreAdmin", IdentitiesAdmin(settings, each))
+    return cast("StoreAdmin", admin(settings, None))

@@ -40,7 +40,7 @@ RIGHT: dict[str, tuple[str, Any]] = {
     "--ssh-master": ("h", None), "--expect-workers": ("4", 4), "--worker-wait": ("0", 0.0),
     "--fewer-workers-ok": ("", True), "--worker-timeout": ("2.5", 2.5),
     "--source-address": ("192.0.2.1", None), "--batch-size": ("8", 8),
-    "--stats-file": ("x", "x.gz"),
+    "--stats-file": ("x", "x.gz"), "--identities": ("x", "x"),
     "--results-dir": ("d", "d"), "--force": ("", True), "--abort-on-threshold": ("5s", None),
     "--users": ("1", 1), "--op-count": ("1", 1), "--duration": ("90s", 90.0),
     "--container-count": ("1", 1), "--container-base": ("mine", "mine"),
@@ -99,7 +99,7 @@ NEEDED = {"--auto-stop-window": "--auto-stop", "--auto-stop-tolerance": "--auto-
           "--force": "-s x.gz", "--ssh-command": "--ssh-workers h",
           "--ssh-worker-command": "--ssh-workers h", "--ssh-master": "--ssh-workers h"}  # fmt: skip
 #: They need what other options give, and only parse here.
-_NOT_NOOP = ("--existing", "--verify")
+_NOT_NOOP = ("--existing", "--verify", "--identities")
 _ALONE = {"--ssh-workers", "--ssh-master", "--source-address", "--abort-on-threshold"}
 
 

@@ -122,12 +122,23 @@ class VersityGW(FolderS3):
     secret_key = "Vg5-secret-of-the-gateway"
 
     def command(self, port: int, folder: str) -> list[str]:
-        objects, versions = Path(folder, "objects"), Path(folder, "versions")
-        objects.mkdir()
-        versions.mkdir()
+        places = [Path(folder, name) for name in ("objects", "versions", "users")]
+        for place in places:
+            place.mkdir()
+        objects, versions, users = map(str, places)
         address = f"127.0.0.1:{port}"
-        return [path_of("versitygw"), "--quiet", "--port", address, "posix", "--versioning-dir",
-                str(versions), str(objects)]  # fmt: skip
+        return [path_of("versitygw"), "--quiet", "--port", address, "--iam-dir", users, "posix",
+                "--versioning-dir", versions, objects]  # fmt: skip
+
+    def make_user(self, access_key: str, secret_key: str) -> None:
+        """One who may make buckets, and sees no others."""
+        subprocess.run(
+            [path_of("versitygw"), "admin", "--endpoint-url", self.url, "create-user",
+             "--access", access_key, "--secret", secret_key, "--role", "userplus"],
+            env={**os.environ, "ADMIN_ACCESS_KEY": self.access_key,
+                 "ADMIN_SECRET_KEY": self.secret_key},
+            check=True, stdout=subprocess.DEVNULL, timeout=PATIENCE_S,
+        )  # fmt: skip
 
 
 class RcloneS3(FolderS3):

@@ -66,12 +66,15 @@ _HINTS = [
 ]
 
 
-def read_object(text: str | bytes, faults: ValidationErrors) -> dict[str, object] | None:
+def read_object(
+    text: str | bytes, faults: ValidationErrors, what: str = "scenario"
+) -> dict[str, object] | None:
     """The object in the text; None if there is none.
 
     It is TOML if the source's name ends in .toml, or its first line is. All errors are added to
-    ``faults``. None always comes with one; an object may, too (a key given twice), so that the
-    caller can look for more. NaN, Infinity and whole numbers of more than 25 digits become floats.
+    ``faults``, which call it ``what``. None always comes with one; an object may, too (a key given
+    twice), so that the caller can look for more. NaN, Infinity and whole numbers of more than 25
+    digits become floats.
     """
     unicode = _decoded(text, faults)
     if unicode is None:
@@ -87,7 +90,7 @@ def read_object(text: str | bytes, faults: ValidationErrors) -> dict[str, object
     if isinstance(value, dict):
         return _plain_object(value, "", faults)
     if value is not _NOTHING:
-        faults.add("1:1", f"the scenario is {kind(value)}", "an object: {...}")
+        faults.add("1:1", f"the {what} is {kind(value)}", "an object: {...}")
     return None
 
 

@@ -193,6 +193,7 @@ def _fixed(part: Part) -> Mapping[str, Any]:
         "storage driver": header.driver,
         "--verify": header.verify,
         "operations": list(header.operations),
+        "identities": header.store.get("identities"),
     }
 
 
@@ -355,6 +356,8 @@ def _stores(stores: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         values = [store[key] for store in stores if key in store]
         if key == "urls":
             found[key] = [*dict.fromkeys(url for store in stores for url in _urls_of(store))]
+        elif key == "identities":  # the same in all
+            found[key] = values[0]
         else:
             found[key] = " and ".join(dict.fromkeys(map(str, values)))
     return found

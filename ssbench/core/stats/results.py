@@ -32,7 +32,13 @@ from ssbench.core.columns import (
     unpack_ids,
 )
 from ssbench.core.errors import MessageError
-from ssbench.core.model import MAX_ADDRESSES, NONE_NS, ErrorKind
+from ssbench.core.model import (
+    MAX_ADDRESSES,
+    NONE_NS,
+    ErrorKind,
+    crowd_of_group,
+    identity_of_group,
+)
 from ssbench.core.part_times import is_possible
 from ssbench.core.records import ResultBatch
 from ssbench.core.stats.budget import OTHERS
@@ -301,6 +307,7 @@ class PhaseResults:
     """The rows of several batches of one phase, by column.
 
     :param shifts_ns: by worker: what is added to its starts, because its clock was wrong.
+    :param identities: among which the load was divided; 0: it was not.
     :raises MessageError: if a batch is malformed.
     """
 
@@ -308,6 +315,7 @@ class PhaseResults:
         self,
         batches: Sequence[ResultBatch],
         shifts_ns: Mapping[int, int],
+        identities: int = 0,
     ) -> None:
         self._batches: list[ResultBatch] = []
         self._ids: dict[int, Sequence[Any]] = {}  # packed, of batches that were asked for
@@ -333,6 +341,10 @@ class PhaseResults:
             self._renumber_urls()
         if self._columns["address"].any():
             self._name_addresses()
+        groups, several = self._columns["group"], max(identities, 1)
+        self._columns["identity"] = identity_of_group(groups, several)
+        if identities:  # each has every group of users
+            self._columns["group"] = crowd_of_group(groups, identities)
 
     def _renumber_urls(self) -> None:
         """As the merged run numbers them; those that its parts did not know stay as they are."""

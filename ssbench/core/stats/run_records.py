@@ -109,6 +109,8 @@ class RunRecords:
         if column == "worker":
             worker = self.workers.get(number)
             return [self.worker_id(number), *([worker.host] if worker else [])]
+        if column == "identity":
+            return [self.identity(number)]
         if column == "address":
             name = self.address(number)
             return [name, name.rpartition(":")[0].strip("[]")]
@@ -118,6 +120,18 @@ class RunRecords:
         except ValueError:
             return [url]
         return [url, parts.netloc, parts.hostname or ""]
+
+    @property
+    def identities(self) -> list[str]:
+        """The names of the identities among which the load was divided; []: it was not."""
+        names = self.header.store.get("identities") if self.header else None
+        return [str(name) for name in names] if isinstance(names, list | tuple) else []
+
+    def identity(self, number: int) -> str:
+        """The name of an identity by its number in results; "" where there are none."""
+        names = self.identities
+        known = 0 <= number < len(names)
+        return names[number] if known else f"identity {number + 1}" if names else ""
 
     def address(self, number: int) -> str:
         """The address of the store of this number in results; "" for the only one of a name."""

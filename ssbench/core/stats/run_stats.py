@@ -284,6 +284,10 @@ class RunStats:
         """The addresses with results, of names that have several."""
         return self._sources("address", self.run.address)
 
+    def identities(self) -> list[Source]:
+        """The identities with results; none where there was but one, without a name."""
+        return self._sources("identity", self.run.identity)
+
     def _sources(self, column: str, name_of: Callable[[int], str]) -> list[Source]:
         found: dict[str, SourceTally] = {}
         for number, tally in sorted(self.breakdown.sums(column).items()):
@@ -545,7 +549,8 @@ class RunStats:
         if self.chosen and phase is not Phase.RUN:
             return  # a part is one of the run phase
         try:
-            results = PhaseResults(batches, self._shifts)
+            divided = len(self.run.identities) if phase is Phase.RUN else 0
+            results = PhaseResults(batches, self._shifts, divided)
         except MessageError as error:
             if len(batches) == 1:
                 self.run.damage.note(f"a record is malformed: {error}")
@@ -634,6 +639,8 @@ class RunStats:
                 tally.add_latencies(group)
             elif not group.lost_race:
                 self.errors.add(group, origin_ns)
+        if self.run.identities:
+            self.breakdown.count_by("identity")
         for group in results.outcomes(stages):
             self.breakdown.add(group, self._windows.shares, origin_ns)
         if self._last_start:

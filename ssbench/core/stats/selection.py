@@ -74,6 +74,8 @@ class Selection(Struct, frozen=True):
         _names("--address",
             "only requests to this address, HOST or HOST:PORT, of a name that has several",
             "ADDRESS")] = ()
+    identity_names: Annotated[Sequence[str],
+        _names("--identity", "only operations of this identity, of a run with several")] = ()
     worker_names: Annotated[Sequence[str],
         _names("--worker",
             "only operations of this worker: its id, or its host for all workers there")] = ()
@@ -141,6 +143,7 @@ KINDS = {
     "size_class_names": Kind("size class", "size_class", "--size-class"),
     "endpoint_names": Kind("endpoint", "url", "--endpoint"),
     "address_names": Kind("address", "address", "--address"),
+    "identity_names": Kind("identity", "identity", "--identity"),
     "worker_names": Kind("worker", "worker", "--worker"),
 }
 

@@ -504,11 +504,15 @@ class Breakdown:
     def __repr__(self) -> str:
         return f"<Breakdown of {len(self._sums['worker'])} workers>"
 
+    def count_by(self, column: str) -> None:
+        """Count also by this column of results, from now on."""
+        self._sums.setdefault(column, {})
+
     def sums(self, column: str) -> dict[int, SourceTally]:
         """By number; those of one that is OTHERS stand for all others."""
         if column in self._only:
             return {self._only[column]: self._of_all()}
-        return self._sums[column]
+        return self._sums.get(column, {})
 
     def _of_all(self) -> SourceTally:
         total = SourceTally()

@@ -28,6 +28,7 @@ from ssbench.core.operations import OPERATIONS, Effect, Operation, Target, row_o
 from ssbench.core.retry import leaves_unknown
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import plural, printable
+from ssbench.core.workload.division import Division, groups_of
 from ssbench.core.workload.pacing import (
     MODELS,
     AnyDueTimes,
@@ -147,31 +148,39 @@ def bench_jobs(
     population: Population,
     verify: bool = False,
     run_id: str = "",
+    division: Division | None = None,
 ) -> BenchWorkload:
     """The run phase: operation_count operations, or as many as the run time allows; at the
     scenario's arrival rate if it has one.
 
     :param verify: contents are verified: an operation that replaces an object excludes others.
+    :param division: as of ``initial_jobs``.
     """
+    stages, groups, containers = scenario.load, scenario.crowds, scenario.container_count
+    naming = ObjectNaming(scenario.sizes, run_id, containers, scenario.key_names)
+    if division is not None:
+        stages = division.load(stages, scenario.sizes)
+        groups = groups_of(stages)
+        containers, naming = containers // division.count, division.naming(naming)
     plan = BenchPlan(
         seed=seed,
         total=scenario.operation_count,
         verify=verify,
-        dues=_dues_of(scenario, seed),
-        stages=scenario.load,
-        groups=scenario.crowds,
-        containers=scenario.container_count,
-        naming=ObjectNaming(scenario.sizes, run_id, scenario.container_count, scenario.key_names),
+        dues=_dues_of(scenario, stages, seed),
+        stages=stages,
+        groups=groups,
+        containers=containers,
+        naming=naming,
         parameters=scenario.parameters,
         above=scenario.large_object.above if scenario.large_object else None,
     )
     return BenchWorkload(population, plan)
 
 
-def _dues_of(scenario: Scenario, seed: int) -> dict[int, AnyDueTimes]:
+def _dues_of(scenario: Scenario, stages: Sequence[Stage], seed: int) -> dict[int, AnyDueTimes]:
     """The due times from each stage on that begins the load, or stands behind a barrier, up to the
     next one."""
-    schedule = StageSchedule(scenario.load)
+    schedule = StageSchedule(stages)
     found: dict[int, AnyDueTimes] = {}
     while True:
         first, together = schedule.index, schedule.together
@@ -328,13 +337,12 @@ class BenchWorkload(Workload):
             return []
         self.population.expire(now_s)
         jobs: list[Job] = []
-        waiting = 0
         for picker in self._pickers[group]:
             if picker.pool.closing:
                 self._take_ready(picker, jobs, first_number, limit)
-                waiting += picker.pool.held
         wanted = limit - len(jobs)
         if self._last is not None:
+            waiting = sum(pool.held for pool in self._pools if pool.closing)  # of all groups
             wanted = min(wanted, self._last - self.taken - len(jobs) - waiting)
         if wanted > 0:
             self._draw(jobs, first_number + len(jobs), wanted, group)

@@ -117,6 +117,7 @@ class Population:
 
     :param delete_after_s: lifetime of all objects, initial ones too; None: they do not expire.
     :param versions: whether to know the versions of objects.
+    :param named: by class: number of an object -> the one in its name, if that is another.
     """
 
     def __init__(
@@ -124,10 +125,13 @@ class Population:
         sizes: Sequence[SizeClass],
         delete_after_s: int | None = None,
         versions: bool = False,
+        named: Sequence[Callable[[int], int]] = (),
     ) -> None:
         self.delete_after_s = delete_after_s
         lifetime = lifetime_s(delete_after_s) if delete_after_s else None
-        self.pools = [ObjectPool(size, lifetime) for size in sizes]
+        self.pools = [
+            ObjectPool(size, lifetime, named[at] if named else int) for at, size in enumerate(sizes)
+        ]
         self.knows_versions = versions
         for pool in self.pools if versions else ():
             pool.history = History()
@@ -178,8 +182,14 @@ class Population:
 class ObjectPool:
     """The objects of one size class. Draws read the attributes; only the methods change them."""
 
-    def __init__(self, size_class: SizeClass, lifetime_s: float | None = None) -> None:
+    def __init__(
+        self,
+        size_class: SizeClass,
+        lifetime_s: float | None = None,
+        named: Callable[[int], int] = int,
+    ) -> None:
         self.size_class = size_class
+        self._named = named
         self.members: range | MutableSequence[int] = range(size_class.initial_files)
         self.sizes: array[int] | None = None  #: minus size_min; None if all are equal
         self.versions: array[int] | None = None  #: None if all are 0
@@ -212,7 +222,8 @@ class ObjectPool:
         if self.sizes is None:
             return size_min
         while len(self.sizes) <= number:
-            self.sizes.append(initial_size(self.size_class, len(self.sizes)) - size_min)
+            named = self._named(len(self.sizes))
+            self.sizes.append(initial_size(self.size_class, named) - size_min)
         return size_min + self.sizes[number]
 
     def start(

@@ -11,15 +11,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from array import array
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from ssbench.core.content import initial_size
 from ssbench.core.model import NONE_NS, UNKNOWN_SIZE, Failure, Group, Job, Phase, SizeClass
 from ssbench.core.operations import Body, Effect, of_phase, row_of
 from ssbench.core.scenario.scenario import Scenario
+from ssbench.core.workload.division import Division
 from ssbench.core.workload.pacing import AnyDueTimes
 from ssbench.core.workload.population import ObjectPool, Population, Version
 
@@ -98,9 +100,14 @@ class Workload(ABC):
         """These jobs were returned unstarted and will not be sent again."""
 
 
-def initial_jobs(scenario: Scenario) -> InitialWorkload:
-    """The populate phase of a scenario, with a new population."""
-    population = Population(scenario.sizes, scenario.delete_after, scenario.uses_versions)
+def initial_jobs(scenario: Scenario, division: Division | None = None) -> InitialWorkload:
+    """The populate phase of a scenario, with a new population, which may be divided."""
+    sizes: Sequence[SizeClass] = scenario.sizes
+    named: list[Callable[[int], int]] = []
+    if division is not None:
+        sizes = division.sizes(sizes)
+        named = [partial(division.number, index) for index in range(len(sizes))]
+    population = Population(sizes, scenario.delete_after, scenario.uses_versions, named)
     return InitialWorkload(population)
 
 
@@ -435,3 +442,43 @@ def _jobs(
         _new(Job, (job, operation, 0, number, 0, size, NONE_NS, (), (), group))
         for job, (number, size) in enumerate(zip(numbers, sizes, strict=True), first_number)
     ]
+
+
+class DividedWorkload:
+    """A workload on the classes inside, as the master sees it."""
+
+    def __init__(self, inner: Workload, division: Division) -> None:
+        self._inner = inner
+        self._division = division
+
+    def __repr__(self) -> str:
+        return f"<DividedWorkload among {self._division.count}: {self._inner!r}>"
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def take(self, first_number: int, limit: int, now_s: float, group: int = 0) -> list[Job]:
+        jobs = self._inner.take(first_number, limit, now_s, group)
+        return [*map(self._division.outer_job, jobs)]
+
+    def made(self, job: Job, version_id: bytes) -> None:
+        self._inner.made(self._division.inner_job(job), version_id)
+
+    def succeeded(self, jobs: Iterable[Job], now_s: float) -> None:
+        self._inner.succeeded(map(self._division.inner_job, jobs), now_s)
+
+    def failed(self, job: Job, failure: Failure, now_s: float) -> None:
+        self._inner.failed(self._division.inner_job(job), failure, now_s)
+
+    def lost(self, jobs: Iterable[Job]) -> None:
+        self._inner.lost(map(self._division.inner_job, jobs))
+
+    def withdrawn(self, jobs: Iterable[Job]) -> None:
+        self._inner.withdrawn(map(self._division.inner_job, jobs))
+
+
+def divided(workload: Workload, division: Division | None) -> Workload:
+    """The workload as the master sees it; itself if the load is not divided."""
+    if division is None:
+        return workload
+    return cast("Workload", DividedWorkload(workload, division))

@@ -1,0 +1,176 @@
+"""Several identities: users of accounts of their own in Swift, access keys of buckets in S3."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from swiftclient import get_auth, post_account
+
+from ssbench.core.errors import ExitStatus
+from ssbench.embedded import EmbeddedSwift
+from ssbench.embedded.plan import PIPELINE
+from tests.e2e.commands import Commands, Ended
+from tests.e2e.test_secrets import Watcher, nowhere
+from tests.servers.s3 import VersityGW
+from tests.servers.swift import swift_options
+
+ANN, BOB = "Kx7-key-of-ann-of-acme", "Kx7-key-of-bob-of-beta"
+CEE = "Kx7-key-of-cee-of-beta"
+THREE = [
+    {"user": "acme:ann", "key": ANN},
+    {"user": "beta:bob", "key": BOB, "name": "bob"},
+    {"user": "beta:cee", "key": CEE},
+]
+NAMES = ["acme:ann", "bob", "beta:cee"]
+MIX = {
+    "create": 4, "read": 4, "update": 1, "delete": 1, "head": 1, "post": 1, "list": 1, "copy": 1,
+    "range_read": 1, "bulk_delete": 1,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def swift() -> Iterator[EmbeddedSwift]:
+    """Two accounts, one of them with two users."""
+    users = {
+        "user_acme_ann": f"{ANN} .admin",
+        "user_beta_bob": f"{BOB} .admin",
+        "user_beta_cee": f"{CEE} .admin",
+    }
+    with EmbeddedSwift(swift_options(proxy_conf={"filter:tempauth": users})) as server:
+        yield server
+
+
+def identities(commands: Commands, entries: Sequence[Mapping[str, str]] = THREE) -> Path:
+    path = commands.place / "identities.key"
+    path.write_text(json.dumps({"identities": entries}))
+    path.chmod(0o600)
+    return path
+
+
+def scenario(commands: Commands, base: str, **keys: object) -> Path:
+    given = {
+        "operations": MIX, "container_base": base, "container_count": 4,
+        "initial_files": {"tiny": 30}, "operation_count": 240, "user_count": 6, **keys,
+        **({} if "operations" in keys else {"bulk_count": 2}),
+    }  # fmt: skip
+    path = commands.scenario(**given)
+    path.write_text(path.read_text().replace('"crud_profile": [1, 1, 1, 1], ', ""))
+    return path
+
+
+def figures(commands: Commands, ended: Ended, *words: str) -> dict[str, tuple[int, int]]:
+    """Operations and errors of each identity, in the report as JSON."""
+    report = commands.call("report-scenario", ended.results, "--json", *words).fine()
+    rows = json.loads(report.out)["by_identity"]
+    return {row["identity"]: (row["count"], row["errors"]) for row in rows}
+
+
+def test_users_of_several_accounts(commands: Commands, swift: EmbeddedSwift) -> None:
+    """Each has its containers and objects; nothing of it stays, and no key is anywhere."""
+    access = ["-A", swift.auth_url, "--identities", identities(commands)]
+    path = scenario(commands, "several")
+    started = commands.start_run("-f", path, *access, "--verify", program=True)
+    with Watcher(started) as watcher:
+        run = started.wait()
+    run.fine()
+    assert "IDENTITIES" in run.out
+    assert not [each for each in (ANN, BOB, CEE) if any(each in text for text in watcher.public)]
+    assert not [each for each in (ANN, BOB, CEE) if any(each in text for text in watcher.inherited)]
+    found = figures(commands, run)
+    assert list(found) == NAMES
+    assert all(count > 40 and not errors for count, errors in found.values())
+    only = figures(commands, run, "--identity", "bob")
+    assert only == {"bob": found["bob"]}
+    assert "has: acme:ann, bob, beta:cee" in commands.call(
+        "report-scenario", run.results, "--identity", "dan"
+    ).one_line(ExitStatus.USAGE)
+    again = commands.run("-f", path, *access).fine()
+    compared = commands.call("compare", run.results, again.results).fine()
+    assert all(name in compared.out for name in NAMES)
+    cleaned = commands.call("cleanup-containers", "-b", "several", *access).fine()
+    # Six containers, two of each identity; the users of beta see those of each other.
+    assert re.findall(r"^Identity (.*):\n(?:.*\n)*?.*and (\d) containers", cleaned.out, re.M) == [
+        ("acme:ann", "2"), ("bob", "4"),
+    ]  # fmt: skip
+    assert "No containers to delete" in cleaned.out
+    nowhere(commands.place, ANN, BOB, CEE)
+
+
+def test_a_clean_up_that_is_resumed(commands: Commands, swift: EmbeddedSwift) -> None:
+    access = ["-A", swift.auth_url, "--identities", identities(commands)]
+    path = scenario(commands, "resumed")
+    run = commands.run("-f", path, *access, "--keep-objects").fine()
+    without = ["-A", swift.auth_url, "-U", "acme:ann", "-K", ANN]
+    resume = ["cleanup-containers", "--resume-cleanup", run.results]
+    assert "identities acme:ann, bob, beta:cee" in commands.call(*resume, *without).one_line(
+        ExitStatus.USAGE
+    )
+    cleaned = commands.call(*resume, *access).fine()
+    assert re.search(r"Deleted \d\d+ objects of run", cleaned.out)
+    assert "Nothing was left of run" in commands.call(*resume, *access).fine().out
+    commands.call("cleanup-containers", "-b", "resumed", *access).fine()
+
+
+def test_one_whose_key_is_wrong_is_named(commands: Commands, swift: EmbeddedSwift) -> None:
+    wrong = [*THREE[:2], {"user": "beta:cee", "key": "Kx7-another"}]
+    path = identities(commands, wrong)
+    path.chmod(0o644)
+    access = ["-A", swift.auth_url, "--identities", path]
+    run = commands.call_run("-f", scenario(commands, "wrong"), *access)
+    assert 'identity "beta:cee": ' in run.one_line(ExitStatus.FAILED)
+    assert "401" in run.err
+    cleaned = commands.call("cleanup-containers", "-b", "wrong", *access).fine(ExitStatus.FAILED)
+    assert "chmod 600" in cleaned.err
+    assert "identity beta:cee: " in cleaned.err
+    assert cleaned.out.count("No containers to delete") == 2
+    doctor = commands.call("doctor", *access, "--workers", "1")
+    assert 'identity "beta:cee"' in doctor.out
+
+
+def test_a_full_account_shows_at_its_user(commands: Commands) -> None:
+    """Ann's account may hold no more, so her uploads fail; all else succeeds."""
+    conf = {
+        "pipeline:main": {"pipeline": PIPELINE.replace("tempauth", "tempauth account_quotas")},
+        "filter:account_quotas": {"use": "egg:swift#account_quotas"},
+        "filter:tempauth": {"user_acme_ann": f"{ANN} .admin", "user_beta_bob": f"{BOB} .admin"},
+    }
+    with EmbeddedSwift(swift_options(proxy_conf=conf)) as server:
+        access = ["-A", server.auth_url, "--identities", identities(commands, THREE[:2])]
+        path = scenario(commands, "full", operations={"create": 1, "read": 4})
+        commands.run("-f", path, *access).fine()
+        _, token = get_auth(server.auth_url, "admin:admin", "admin")
+        url = server.storage_url.replace("AUTH_test", "AUTH_acme")
+        post_account(url, token, {"X-Account-Meta-Quota-Bytes": "0"})
+        run = commands.run("-f", path, *access).fine()
+        found = figures(commands, run)
+    (_, failed), (_, none) = found["acme:ann"], found["bob"]
+    assert failed > 10
+    assert none == 0
+    assert 'identity "acme:ann": ' in run.out
+    assert "413" in run.out
+    assert 'identity "bob"' not in run.out
+
+
+@pytest.mark.program("versitygw")
+def test_access_keys_with_buckets_of_their_own(commands: Commands) -> None:
+    entries = [
+        {"access_key": "AKANN0123", "secret_key": ANN},
+        {"access_key": "AKBOB0123", "secret_key": BOB, "name": "bob"},
+    ]
+    with VersityGW() as server:
+        for each in entries:
+            server.make_user(each["access_key"], each["secret_key"])
+        access = [*server.options, "--identities", identities(commands, entries)]
+        run = commands.run("-f", scenario(commands, "keys"), *access, "--verify").fine()
+        found = figures(commands, run)
+        assert list(found) == ["AKANN0123", "bob"]
+        assert all(count > 60 and not errors for count, errors in found.values())
+        assert all(name.startswith("keys-") for name in server.contents())
+        assert len(server.contents()) == 4
+        commands.call("cleanup-containers", "-b", "keys", *access).fine()
+        assert not server.contents()
+    nowhere(commands.place, ANN, BOB)
