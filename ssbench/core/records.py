@@ -50,8 +50,9 @@ class RunHeader(Struct, frozen=True):
     verify: bool = False  #: the content of reads was checked
     operations: tuple[Any, ...] = ()  #: Operation.to_map() of each row that the run's process had
     names: Mapping[str, Any] = {}  #: StorageSettings.names of the run
-    #: Where the load went: "urls", "region", "bucket", "path" (of a directory), and "existing",
-    #: CONTAINER[/PREFIX]; those that the store has. {}: not known, or no store.
+    #: Where the load went: "urls", "region", "bucket", "path" (of a directory), "existing",
+    #: CONTAINER[/PREFIX], and "identities", their names; those that the store has. {}: not known,
+    #: or no store.
     store: Mapping[str, Any] = {}
 
     @property
