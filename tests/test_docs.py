@@ -341,6 +341,17 @@ def test_every_page_is_in_the_table_of_pages() -> None:
     assert {*pages, "report-1.schema.json"} <= told
 
 
+def test_each_party_of_the_threat_model_has_tests() -> None:
+    text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    rows = text.partition("The mechanisms, a row each:")[2].partition("\n## ")[0]
+    rows = [row for row in rows.splitlines() if row.startswith("| ")][1:]
+    for row in rows:
+        named = re.findall(r"`([\w/]+\.py)::(\w+)`", row)
+        assert named, row
+        for path, name in named:
+            assert f"\ndef {name}(" in (ROOT / "tests" / path).read_text(encoding="utf-8"), name
+
+
 def test_the_readme_is_short_and_leads_to_the_table_of_pages() -> None:
     told = {reference.get("refuri") for reference in page(README).findall(nodes.reference)}
     assert {"docs/README.rst", "CONTRIBUTING.rst", "SECURITY.md", "CHANGELOG", "LICENSE"} <= told
