@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ssbench.core.hiding import Secrets
 from ssbench.core.model import NONE_NS, RESULT_NUMBERS, UNCERTAIN_NS, Job, Result, Timing
-from ssbench.core.operations import OPERATIONS, READ, Operation
+from ssbench.core.operations import OPERATIONS, READ
 from ssbench.worker.held_jobs import Completed, pack_completed, rows_of
 from tests.fakes.batches import unpack_results
 
@@ -69,20 +69,6 @@ def test_successes_are_packed_as_their_rows_would_be(finished: list[Completed]) 
 @given(st.lists(done() | ROWS, min_size=1, max_size=10))
 def test_failures_between_successes_are_packed(finished: list[Completed]) -> None:
     assert unpacked(finished) == rows_of(finished, ORIGIN_NS)
-
-
-@pytest.mark.parametrize("operation", OPERATIONS.values())
-def test_the_row_of_a_success(operation: Operation) -> None:
-    job = Job(7, operation, 2, 41, 3, 100, 5)
-    timing = Timing(1500, 1600, 1700, 100, 201, b"tx1", 1, 2)
-    (row,) = rows_of([(job, 1200, timing)], ORIGIN_NS)
-    assert Result._make(row) == Result(
-        number=7, operation=operation, size_class=2, object=41, due_ns=5, start_ns=200,
-        headers_ns=300, first_byte_ns=400 if operation.receives else NONE_NS,
-        last_byte_ns=500, bytes_moved=100, retries=0, not_found_retries=0, rate_limited=0,
-        reconnects=2, renewals=0, url=1, status=201, error=0, unknown=0,
-        transaction_id=b"tx1", detail="",
-    )  # fmt: skip
 
 
 @pytest.mark.parametrize("fails", [False, True])
