@@ -48,6 +48,9 @@ def worker() -> int:
 def _run(program: str, module: str, interrupted: int) -> int:
     """Load the module and call its ``main``, which handles signals while there is a run."""
     handle_signals(ExitHandler(program, interrupted))
+    # Where our parent ignores it, so do we, and the system forgets how our own children ended: the
+    # status of each would be 0.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     ended: list[int] = []
     atexit.register(_exit_now, ended)  # the first to be registered is the last to be called
     from importlib import import_module

@@ -149,3 +149,13 @@ def test_numpy_starts_no_threads_unless_the_user_wants_some(
     told = "print(os.environ['OPENBLAS_NUM_THREADS'], file=sys.stderr)"
     status, said = run(0, told)
     assert (status, said.strip()) == (0, given or "1")
+
+
+def test_children_have_a_status_also_where_our_parent_ignores_the_end_of_its_own() -> None:
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # a new program ignores it, too
+    try:
+        body = "import subprocess; global ended; ended = subprocess.call(['false'])"
+        found = run(signal.SIGINT, body, after="print(ended, file=sys.stderr)")
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+    assert found == (0, "1\n")
