@@ -49,14 +49,15 @@ def test_answers_in_single_bytes(commands: Commands, row: Row) -> None:
     }
     with HostileSwift({name: fault and fault.behaviour for name, fault in faults.items()}) as swift:
         options = ["--operation-timeout", "3", "--network-timeout", "2"]
-        survives(commands, row, swift, faults, *options, operation_count=16)
+        survives(commands, row, swift, faults, *options, operation_count=16, user_count=16)
 
 
 @pytest.mark.fault("store: 401 for ever")
 def test_a_token_that_is_always_rejected(bench: Bench, row: Row) -> None:
     faults = {"401": Fault(saying(UNAUTHORIZED, then=keep), K.UNAUTHORIZED, "returned 401", 401)}
     with HostileSwift({"401": faults["401"].behaviour}) as swift:
-        ended = bench.run(swift, **READS, operation_count=12).fine(1)
+        # All at once: a master that is asked again and again waits longer each time.
+        ended = bench.run(swift, **READS, operation_count=12, user_count=12).fine(1)
         account = row.accounted(ended.stats)
         assert (account.done, account.failed) == (0, 12)
         assert failures(ended, faults) == {faults["401"].sign: 12}
