@@ -553,7 +553,7 @@ DECODERS: dict[str, Decoder] = {
         _TEXT_WORDS,
         calls=200_000,  # of botocore, to make a client
         memory=24 << 20,
-        examples=EXAMPLES // 5,
+        examples=EXAMPLES // 10,
     ),
     "clouds": Decoder(
         _elsewhere("storage.swift.test_clouds:cloud_read"),
@@ -612,6 +612,7 @@ DECODERS: dict[str, Decoder] = {
         lambda: recorded("login"),
         (*JSON_VALUES, *_HTTP_WORDS),
         memory=48 << 20,  # of the first one that is printed as text of another encoding
+        examples=EXAMPLES // 2,
     ),
 }
 
