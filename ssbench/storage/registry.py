@@ -326,8 +326,11 @@ def open_store(
     if settings.store.get("identities"):
         from ssbench.storage.identities import IdentitiesStorage, settings_of_each
 
-        each = [driver(own, seed) for own in settings_of_each(settings)]
-        return cast("ObjectStore", IdentitiesStorage(settings, each))
+        each = settings_of_each(settings)
+        for own in each:
+            permitted.check(row, own)
+        stores = [driver(own, seed) for own in each]
+        return cast("ObjectStore", IdentitiesStorage(settings, stores))
     return cast("ObjectStore", driver(settings, seed))
 
 

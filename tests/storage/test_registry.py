@@ -11,7 +11,7 @@ import pytest
 from ssbench.core.errors import AuthError, UsageError
 from ssbench.core.operations import COPY, LIST, READ
 from ssbench.core.option import Option
-from ssbench.core.settings import StorageSettings
+from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.core.units import whole
 from ssbench.storage.noop import NoopStorage
 from ssbench.storage.options import (
@@ -97,6 +97,17 @@ def test_a_worker_sends_requests_only_to_hosts_that_it_is_permitted_to() -> None
     with pytest.raises(UsageError, match="start this worker with --allow-host ::1 if"):
         open_store(settings, permitted=Permissions(hosts=["store.example"]))
     open_store(settings, permitted=Permissions(hosts=["store.example", "::1"])).close()
+
+
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+def test_a_worker_permits_no_identity_more_than_others(row: StoreRow, tmp_path: Path) -> None:
+    """Each identity has settings of its own, which a driver is opened with."""
+    credentials = (Credentials(1, None, {"identities": [{}, {}]}),)
+    for given in ({"urls": ["http://elsewhere/v1/x"]}, *({name: "/etc"} for name in row.paths)):
+        store = {"identities": [("a", {}), ("b", given)]}
+        settings = StorageSettings(row.name, store=store, credentials=credentials)
+        with pytest.raises(UsageError, match=r"start this worker with --allow-(host|path) "):
+            open_store(settings, permitted=Permissions(paths=[str(tmp_path)], hosts=["store"]))
 
 
 @pytest.mark.parametrize("name", ["swfit", "", "no.such.module:Class", "ssbench.core:X", ":X"])
