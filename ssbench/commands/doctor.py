@@ -275,6 +275,17 @@ def _login(doctor: Doctor) -> Iterator[Finding]:
     if store.password_equivalent and doctor.transport:
         check_encrypted(doctor.transport)
     took_s = time.monotonic() - began_s
+    several = ""
+    if options and options.tenants:
+        from ssbench.storage.identities import of_first  # few runs have some
+
+        settings, renew = of_first(store.settings, store.renew)
+        store = replace(store, settings=settings, renew=renew)
+        first = printable(options.tenants[0].name)
+        several = (
+            f"; {len(options.tenants)} identities logged in, and {first} makes the checks that"
+            " follow"
+        )
     policy = doctor.scenario.policy if doctor.scenario else None
     sizes = (
         SizeClass("small", SMALL_BYTES, SMALL_BYTES, ((int(CREATE), 1.0),), 0),
@@ -301,7 +312,7 @@ def _login(doctor: Doctor) -> Iterator[Finding]:
     if expires_at:
         left_h = (expires_at - time.time()) / 3600
         expiry = f"; expires in {left_h:.1f} h, and a run renews it before"
-    yield _ok(f"{store.settings.driver}{place}, in {latency_text(took_s)}{expiry}")
+    yield _ok(f"{store.settings.driver}{place}, in {latency_text(took_s)}{expiry}{several}")
 
 
 def _limits(doctor: Doctor) -> Iterator[Finding]:

@@ -258,6 +258,13 @@ def settings_of_each(settings: StorageSettings) -> list[StorageSettings]:
     ]
 
 
+def of_first(
+    settings: StorageSettings, renew: Callable[[], Credentials]
+) -> tuple[StorageSettings, Callable[[], Credentials]]:
+    """The settings and the renewal of the first identity alone."""
+    return settings_of_each(settings)[0], lambda: _credentials_of(renew(), 0)
+
+
 def _credentials_of(credentials: Credentials, identity: int) -> Credentials:
     return replace(credentials, payload=credentials.payload[KEY][identity])
 

@@ -13,7 +13,7 @@ from swiftclient import get_auth, post_account
 from ssbench.core.errors import ExitStatus
 from ssbench.embedded import EmbeddedSwift
 from ssbench.embedded.plan import PIPELINE
-from tests.e2e.commands import Commands, Ended
+from tests.e2e.commands import Commands, Ended, free_ports
 from tests.e2e.test_secrets import Watcher, nowhere
 from tests.servers.s3 import VersityGW
 from tests.servers.swift import swift_options
@@ -129,6 +129,10 @@ def test_one_whose_key_is_wrong_is_named(commands: Commands, swift: EmbeddedSwif
     assert cleaned.out.count("No containers to delete") == 2
     doctor = commands.call("doctor", *access, "--workers", "1")
     assert 'identity "beta:cee"' in doctor.out
+    access = ["-A", swift.auth_url, "--identities", identities(commands)]
+    doctor = commands.call("doctor", *access, "--workers", "1", *free_ports()).fine()
+    (login,) = doctor.rows("login")
+    assert "3 identities logged in, and acme:ann makes the checks that follow" in login
 
 
 def test_a_full_account_shows_at_its_user(commands: Commands) -> None:
