@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import signal
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -522,6 +523,10 @@ def own_hub() -> Iterator[None]:
 
     before = get_hub_if_exists()
     hub = gevent.get_hub()
+    if hub.loop.default and (handler := signal.getsignal(signal.SIGCHLD)) is not None:
+        # From the second default loop of a process on, libev handles SIGCHLD and reaps all
+        # children: exit statuses of workers and of ssh would read 0.
+        signal.signal(signal.SIGCHLD, handler)
     # KeyboardInterrupt is raised on purpose: without this, gevent prints a traceback of it.
     not_error, hub.NOT_ERROR = hub.NOT_ERROR, (*hub.NOT_ERROR, KeyboardInterrupt)
     try:

@@ -38,6 +38,7 @@ from ssbench.storage.base import (
     OpenStore,
     StoreLimits,
     StoreState,
+    check_listed,
 )
 from ssbench.storage.options import Identity, StoreOptions, variables_of
 
@@ -373,6 +374,7 @@ class IdentitiesAdmin(_Several):
     def __init__(self, settings: StorageSettings, stores: Sequence[StoreAdmin]) -> None:
         super().__init__(settings, stores)
         self._admins, self._base = stores, settings.container_base
+        self._listed_max = settings.listed_max
         for name, method in getmembers(stores[0], callable):
             if not name.startswith("_") and "container" in [*signature(method).parameters][:1]:
                 setattr(self, name, partial(self._by_container, name))
@@ -389,8 +391,11 @@ class IdentitiesAdmin(_Several):
 
     def list_containers(self, prefix: str, marker: str, limit: int) -> list[ContainerEntry]:
         """Each container as its identity lists it: others may have one of the same name."""
+        read = 0
         while True:
             pages = [admin.list_containers(prefix, marker, limit) for admin in self._admins]
+            read += max(map(len, pages))
+            check_listed(read, max(self._listed_max, limit), "the containers")
             # Behind the last entry of a page there may be more in its account.
             end = min((page[-1].name for page in pages if page), default="")
             found = [

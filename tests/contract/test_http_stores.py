@@ -585,7 +585,7 @@ def test_a_listing_that_does_not_advance_is_an_error() -> None:
     texts = [FOLLOWED["s3"][0]("t1"), FOLLOWED["s3"][0]("t2"), FOLLOWED["s3"][0]("t1")]
     assert listed_all("s3", answering(*(response(200, text) for text in texts))) == "PROTOCOL"
     text = s3_page("a").replace("</List", "<IsTruncated>true</IsTruncated></List")
-    assert listed_all("s3", answering(response(200, text))) == "PROTOCOL"
+    assert listed_all("s3", answering(*[response(200, text)] * 2)) == "PROTOCOL"
 
 
 def listed_all(name: str, script: Any) -> str:

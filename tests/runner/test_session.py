@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -95,3 +97,20 @@ def test_a_hub_of_a_thread_is_as_it_was_or_gone() -> None:
 
     assert in_a_thread(own) == (True, True)
     assert in_a_thread(of_others) == (True, True)
+
+
+TWO_SESSIONS = """
+import os, subprocess, gevent
+from ssbench.runner.session import own_hub
+for _ in range(2):
+    with own_hub():
+        child = subprocess.Popen(["sh", "-c", "exit 3"])
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        gevent.sleep(0.01)
+        print(child.wait())
+"""
+
+
+def test_the_status_of_a_child_is_known_in_each_session_of_a_process() -> None:
+    done = subprocess.run([sys.executable, "-c", TWO_SESSIONS], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("3\n3\n", "")

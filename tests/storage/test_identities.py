@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from ssbench.core.errors import AuthError, StorageError, UsageError
 from ssbench.core.model import ErrorKind, Job, Timing
@@ -260,3 +261,12 @@ def test_a_listing_has_the_containers_of_their_owners(limit: int) -> None:
         assert found == wanted
         owns: Mapping[str, bool] = {name: admin.owns(name) for name in names}  # type: ignore[attr-defined]
         assert [name for name in names if owns[name]] == wanted
+
+
+def test_a_listing_of_others_that_never_ends_is_an_error() -> None:
+    others = [f"ssbench_000001_{at:06d}" for at in range(1000)]  # of the second identity
+    mine = replace(settings(), listed_max=100)
+    admin = IdentitiesAdmin(mine, [Admin(others), Admin([])])  # type: ignore[list-item]
+    with pytest.raises(StorageError, match="no end after 105 entries") as caught:
+        admin.list_containers("ssbench_", "", 7)
+    assert caught.value.kind is ErrorKind.OVERLONG
