@@ -263,10 +263,9 @@ def delete_orphans(
     else:
         were = "was" if result.absent == 1 else "were"
         absent = f"; {result.absent:,} {were} gone before" if result.absent else ""
-        say(
-            f"Deleted {_what(result)} of run {orphans.run_id} in"
-            f" {result.seconds:.1f} s ({result.rate(result.objects):,.1f} objects/s){absent}."
-        )
+        rate = f" ({result.rate(result.objects):,.1f} objects/s)"
+        took = f"{result.seconds:.1f} s{'' if result.versions else rate}"
+        say(f"Deleted {_what(result)} of run {orphans.run_id} in {took}{absent}.")
         _report_failures(result, "object")
     return gravest([_status(result), searched_all])
 
@@ -379,8 +378,9 @@ def _announce_objects(
     total = _what(found if result is None else result)
     if result is None and unlisted:  # they may be gone, as after an earlier clean-up
         total = f"what is left of {total}"
-    show(f"{verb} {total} of run {orphans.run_id}, in {containers}{unlisted}:")
     holding = sorted((name, count) for name, count in found.containers.items() if count)
+    end = ":" if holding else "."
+    show(f"{verb} {total} of run {orphans.run_id}, in {containers}{unlisted}{end}")
     _list([(name, plural(count, "object")) for name, count in holding], most, show)
     if result is None:
         show(f"Objects without the run's header ({RUN_HEADER}) stay.")

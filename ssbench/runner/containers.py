@@ -302,8 +302,8 @@ class Deletions:
             return is_ours(version)
 
         if self._dry_run:
-            pages = all_versions(storage, container, most)
-            self.result.versions += sum(is_chosen(each) for page in pages for each in page)
+            for page in all_versions(storage, container, most):
+                self.result.versions += sum(map(is_chosen, page))
             return
         count, kept = self._client.call(delete_versions, storage, container, most, is_chosen)
         self.result.versions += count

@@ -393,7 +393,7 @@ def find_orphaned(
             for page in _listed(client, orphans, container):
                 listed += len(page)
                 show(f"Listing {printable(container)}: {plural(listed, 'object')} of the run")
-            uploads = open_uploads(client, container) if orphans.in_parts else ()
+            uploads = [*open_uploads(client, container)] if orphans.in_parts else ()
             found.uploads += sum(orphans.has_upload(container, each) for each in uploads)
             found.containers[container] = listed
         except StorageError as error:
@@ -417,8 +417,8 @@ def own_versions(
     client: RetryingClient, orphans: OrphanedObjects, container: str, *, spares: bool = True
 ) -> Callable[[ListedVersion], bool]:
     """Tells which versions and delete markers of a container a clean-up deletes for good: all of
-    objects that the run created, if these are gone, and older ones of its initial objects, if the
-    container has our mark.
+    objects that the run created and of its initial objects, if these are gone, and older ones of
+    initial objects that are there. Those of initial objects only if the container has our mark.
 
     :param spares: False: also older ones of objects that are there.
     """
@@ -433,7 +433,7 @@ def own_versions(
             return False
         if created:
             return not spares or version.name != there
-        return created is False and has_mark and not version.is_newest
+        return created is False and has_mark
 
     return is_own
 

@@ -452,19 +452,24 @@ def delete_versions(
     :param most: entries of the listing.
     """
     count, kept, before = 0, list[Kept](), list[ListedVersion]()
+    markers = list[ListedVersion]()  # of objects whose versions are not all deleted yet
     names: set[str] = set()  # of those that are left
+
+    def delete(some: list[ListedVersion]) -> list[Kept]:
+        nonlocal count, kept
+        left = admin.delete_versions(container, some) if some else []
+        count += len(some) - len(left)
+        kept += left
+        return left
+
     # A page is deleted after the next one was listed, which begins behind its last entry.
     for page in chain(all_versions(admin, container, most), [()]):
-        for are_markers in (False, True):
-            some = [
-                each
-                for each in before
-                if each.is_marker is are_markers and not (are_markers and each.name in names)
-            ]
-            left = admin.delete_versions(container, some) if some else []
-            count += len(some) - len(left)
-            kept += left
-            names |= {each.version.name for each in left if not are_markers}
+        left = delete([each for each in before if not each.is_marker])
+        names |= {each.version.name for each in left}
+        markers += [each for each in before if each.is_marker]
+        unfinished = page[0].name if page else None  # further versions of it follow
+        delete([each for each in markers if each.name not in {*names, unfinished}])
+        markers = [each for each in markers if each.name == unfinished]
         before = [*filter(is_chosen, page)]
     return count, kept
 
@@ -479,7 +484,7 @@ def delete_all_versions(admin: VersionAdmin, container: str, most: int) -> None:
         version, why = kept[0]
         raise StorageError(
             ErrorKind.STATUS,
-            f"{printable(container)} keeps {plural(len(kept), 'version')} of objects:"
+            f"the store keeps {plural(len(kept), 'version')} of objects:"
             f" {printable(version.name)}: {why}",
         )
 

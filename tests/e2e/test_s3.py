@@ -136,7 +136,10 @@ def test_clean_up_deletes_versions_and_names_what_is_locked(
     assert ended.status == 1
     assert "keeps versions of replaced and deleted objects: these are deleted, too" in ended.err
     name = kept.removeprefix("kept_000000/")
-    assert f"keeps 1 version of objects: {name}: AccessDenied: locked" in ended.err
+    assert (
+        f"kept_000000: the store keeps 1 version of objects: {name}: AccessDenied: locked"
+        in ended.err
+    )
     assert f"until {until:%Y-%m-%dT%H:%M:%S}" in ended.err
     if own:
         assert "other/object" in versions()

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import gevent
 import pytest
 
 from ssbench.runner.containers import (
     GIVE_UP_AFTER,
     Deletions,
 )
+from ssbench.storage.base import Kept, ListedVersion, VersionMarker, VersionPage
 from ssbench.storage.retrying_client import RetryingClient
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore
 
@@ -58,3 +62,45 @@ def test_unsent_names_are_no_consecutive_failures() -> None:
     dotted = [f"../{number}" for number in range(GIVE_UP_AFTER + 50)]
     assert found.delete_all([("c", [*dotted, *"abcdef"])]) == len(dotted)
     assert (found.result.abort_reason, found.result.objects) == ("", 6)
+
+
+class VersionedStorage(MemoryStorage):
+    """Lists versions of an object in pages of one, and deletes those that are not locked."""
+
+    def __init__(self, store: MemoryStore, *locked: str) -> None:
+        super().__init__(store)
+        self.versions = [
+            ListedVersion("a", "marker", True, True),
+            *(ListedVersion("a", id_, False, False) for id_ in ("2", "1")),
+        ]
+        self.locked, self.deleted = locked, list[str]()
+
+    def keeps_versions(self, container: str) -> bool:
+        return True
+
+    def list_versions(self, container: str, at: VersionMarker | None) -> VersionPage:
+        gevent.sleep(0)  # as a request does
+        index = 0 if at is None else int(at[1])
+        more = ("a", str(index + 1)) if index + 1 < len(self.versions) else None
+        return VersionPage(self.versions[index : index + 1], more)
+
+    def delete_versions(self, container: str, versions: Sequence[ListedVersion]) -> list[Kept]:
+        self.deleted += [each.id for each in versions if each.id not in self.locked]
+        return [Kept(each, "locked") for each in versions if each.id in self.locked]
+
+
+@pytest.mark.parametrize(("locked", "deleted"), [((), ["2", "1", "marker"]), (("1",), ["2"])])
+def test_a_delete_marker_goes_after_all_versions_on_later_pages(
+    locked: tuple[str, ...], deleted: list[str]
+) -> None:
+    storage = VersionedStorage(filled(), *locked)
+    client = RetryingClient(storage, 2, retries=0, stopping=lambda: False)
+    Deletions(client, lambda: None).delete_versions("c", lambda version: True)
+    assert storage.deleted == deleted
+
+
+def test_a_dry_run_counts_the_versions_of_all_containers() -> None:
+    client = RetryingClient(VersionedStorage(filled()), 2, retries=0, stopping=lambda: False)
+    found = Deletions(client, lambda: None, dry_run=True)
+    found.run(["c", "d"], lambda container: found.delete_versions(container, lambda _: True))
+    assert found.result.versions == 6

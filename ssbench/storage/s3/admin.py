@@ -111,13 +111,13 @@ class S3Admin(S3Client):
     def make_container(self, container: str) -> ContainerInfo | None:
         found = make_marked(self.container_info, self._make, container)
         is_ours = found is None or found.marked or found.object_count == 0
-        if self._settings.versioning and not self.keeps_versions(container):
-            self._keep_versions(container, is_ours and not self._own.bucket)
+        if self._settings.versioning and (status := self._versioning(container)) != "Enabled":
+            self._keep_versions(container, status, is_ours and not self._own.bucket)
         if self._settings.object_lock is not None:
             self._allow_locks(container, is_ours and not self._own.bucket)
         return found
 
-    def _keep_versions(self, container: str, may: bool) -> None:
+    def _keep_versions(self, container: str, status: str, may: bool) -> None:
         """Turn versions on, if it is for us to do that.
 
         :raises StorageError: the bucket, or the store, keeps none.
@@ -126,14 +126,16 @@ class S3Admin(S3Client):
         if not may:
             raise StorageError(
                 ErrorKind.STATUS,
-                f"{place.bucket_path} keeps no versions, and is not ours to change: turn versioning"
-                " on in it, or leave out versioning",
+                f"versioning of bucket {place.bucket_path[1:]} is"
+                f" {printable(status).lower() or 'off'}, and not ours to change: turn it on, or"
+                " leave out versioning",
             )
         body = f'<VersioningConfiguration xmlns="{NAMESPACE}"><Status>Enabled</Status>'
         self._configure(place, "versioning=", f"{body}</VersioningConfiguration>", "versions")
-        if not self.keeps_versions(container):
+        if self._versioning(container) != "Enabled":
             raise StorageError(
-                ErrorKind.STATUS, f"the store keeps no versions of objects in {place.bucket_path}"
+                ErrorKind.STATUS,
+                f"the store keeps no versions of objects in bucket {place.bucket_path[1:]}",
             )
 
     def _allow_locks(self, container: str, may: bool) -> None:
@@ -149,8 +151,8 @@ class S3Admin(S3Client):
         if not may:
             raise StorageError(
                 ErrorKind.STATUS,
-                f"{place.bucket_path} has no object lock, and is not ours to change: enable object"
-                " lock in it, or leave out object_lock",
+                f"bucket {place.bucket_path[1:]} has no object lock, and is not ours to change:"
+                " enable object lock in it, or leave out object_lock",
             )
         body = f'<ObjectLockConfiguration xmlns="{NAMESPACE}"><ObjectLockEnabled>Enabled'
         body += "</ObjectLockEnabled></ObjectLockConfiguration>"
@@ -333,11 +335,15 @@ class S3Admin(S3Client):
         return self._is_there("DELETE", place, place.bucket_path)
 
     def keeps_versions(self, container: str) -> bool:
+        return self._versioning(container) != ""
+
+    def _versioning(self, container: str) -> str:
+        """Enabled, Suspended (its bucket keeps earlier versions only) or "" (never had any)."""
         place = self.place(container)
         try:
-            return bool(self._xml(place, place.bucket_path, "versioning=", 1).values.get("Status"))
+            return self._xml(place, place.bucket_path, "versioning=", 1).values.get("Status", "")
         except StorageError:
-            return False
+            return ""
 
     def _delete_versions(self, container: str) -> None:
         """Delete all versions and delete markers of a container that is ours, those of its mark
