@@ -9,7 +9,7 @@ from math import ceil
 from msgspec import structs
 
 from ssbench.core.model import ErrorKind, Phase, error_label
-from ssbench.core.operations import of_phase, parameters_of
+from ssbench.core.operations import Target, of_phase, operation_named, parameters_of, row_of
 from ssbench.core.records import MarkRecord
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.stats.findings import Arrivals, arrivals, omission, steadiness
@@ -254,7 +254,8 @@ def counter_lines(stats: RunStats) -> Iterator[str]:
     """Operations that found no object, and those that completed after the load's end."""
     skipped = ", ".join(f"{printable(name)} {n}" for name, n in stats.run.skipped.items() if n)
     if skipped:
-        yield f"Skipped, no object available: {skipped}"
+        where = " in the whole run" if stats.chosen else ""
+        yield f"Skipped{where}, no object available: {skipped}"
     if stats.after_end is not None:
         completed, seconds = stats.after_end
         time = f"{seconds:.1f} s"
@@ -392,15 +393,8 @@ def run_notes(stats: RunStats) -> Iterator[Note]:
     if found_rate and found_rate.missed:
         yield _rate_missed(found_rate, stats)
     yield from _last_start(stats)
-    skipped = stats.run.skipped_count
-    drawn = skipped + stats.total().operations + stats.left_out
-    if skipped and skipped >= _MIX_SHARE * drawn:
-        yield _note(
-            "mix",
-            f"{100 * skipped / drawn:.1f} % of the drawn operations found no object, so the mix of"
-            " operations differs from the scenario's; use more initial objects or fewer users.",
-            skipped_share=skipped / drawn,
-        )
+    if not stats.chosen:  # how many of a part were skipped is unknown
+        yield from _skipped(stats)
     found = omission(stats)
     if found is not None:
         slowest, p99 = latency_text(found.slowest_ns), latency_text(found.p99_ns)
@@ -478,6 +472,31 @@ def notes_of_compared(stats: RunStats, hosts: Sequence[HostLoad]) -> list[Note]:
 def cause_text(kind: int, status: int) -> str:
     """``status 503``, and of other causes the label alone."""
     return f"{error_label(kind)} {status}" if kind == ErrorKind.STATUS else error_label(kind)
+
+
+def _skipped(stats: RunStats) -> Iterator[Note]:
+    """That the mix of operations is not the scenario's, and which of them never ran."""
+    run = stats.run
+    drawn = run.skipped_count + stats.total().operations + stats.left_out
+    if run.skipped_count and run.skipped_count >= _MIX_SHARE * drawn:
+        share = run.skipped_count / drawn
+        yield _note(
+            "mix",
+            f"{100 * share:.1f} % of the drawn operations found no object, so the mix of"
+            " operations differs from the scenario's; use more initial objects or fewer users.",
+            skipped_share=share,
+        )
+    if stats.left_out:  # they may have run then
+        return
+    ran = {row_of(number).name for number in stats.operations if stats.total(number).operations}
+    for name, count in run.skipped.items():
+        if not count or name in ran:
+            continue
+        row = operation_named(name)
+        what = "object was free for it"
+        if row and row.target is Target.VERSION:
+            what = "older version was known; the store may not state the ids of versions"
+        yield _note("never_ran", f"{printable(name)} never ran: no {what}.", Level.WARNING)
 
 
 def _note(name: str, sentence: str, level: Level = Level.NOTE, **figures: float | None) -> Note:

@@ -383,6 +383,8 @@ class S3Admin(S3Client):
             if not key.startswith(place.prefix + prefix):
                 raise malformed("a listing of the prefix that was requested")
             name, version = key.removeprefix(place.prefix), record.get("VersionId", "")
+            if not version:  # a deletion without one would be of the object
+                raise malformed("an id of each version")
             is_newest = record.get("IsLatest", "").lower() == "true"
             found.append(ListedVersion(name, version, is_newest, kind == "DeleteMarker"))
         found.sort(key=lambda each: (each.name, not each.is_newest))  # some list markers behind all

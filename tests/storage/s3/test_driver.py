@@ -469,6 +469,15 @@ def test_names_of_another_prefix_are_refused(call: Callable[[StoreAdmin], object
         asked(call, listing_page("other/x", more=prefix), bucket="b")
 
 
+@pytest.mark.parametrize("version", ["", "<VersionId></VersionId>"])
+def test_a_list_of_versions_without_ids_is_refused(version: str) -> None:
+    """Their deletion would be that of the objects."""
+    entry = f"<Version><Key>tiny_000001</Key>{version}<IsLatest>false</IsLatest></Version>"
+    page = ok(f"<ListVersionsResult>{entry}</ListVersionsResult>".encode())
+    with pytest.raises(StorageError, match="expected an id of each version"):
+        asked(lambda admin: admin.list_versions("ssbench_000000", None), page)
+
+
 @pytest.mark.parametrize("tokens", ["aa", "aba"])
 def test_a_listing_of_prefixes_with_a_repeated_token_is_refused(tokens: str) -> None:
     prefix = "<CommonPrefixes><Prefix>ssbench_000000/</Prefix></CommonPrefixes>"
