@@ -70,6 +70,7 @@ from ssbench.runner.single_run import settings_of
 from ssbench.runner.ssh_workers import SshWorkers, start_ssh_workers
 from ssbench.runner.stop import Stop
 from ssbench.storage.base import ObjectStore, StoreLimits, StoreState
+from ssbench.storage.identities import names_of
 from ssbench.storage.registry import (
     check_capabilities,
     open_store,
@@ -275,17 +276,6 @@ def _login(doctor: Doctor) -> Iterator[Finding]:
     if store.password_equivalent and doctor.transport:
         check_encrypted(doctor.transport)
     took_s = time.monotonic() - began_s
-    several = ""
-    if options and options.tenants:
-        from ssbench.storage.identities import of_first  # few runs have some
-
-        settings, renew = of_first(store.settings, store.renew)
-        store = replace(store, settings=settings, renew=renew)
-        first = printable(options.tenants[0].name)
-        several = (
-            f"; {len(options.tenants)} identities logged in, and {first} makes the checks that"
-            " follow"
-        )
     policy = doctor.scenario.policy if doctor.scenario else None
     sizes = (
         SizeClass("small", SMALL_BYTES, SMALL_BYTES, ((int(CREATE), 1.0),), 0),
@@ -293,7 +283,8 @@ def _login(doctor: Doctor) -> Iterator[Finding]:
     )
     doctor.settings = replace(
         store.settings, run_id=secrets.token_hex(RUN_ID_BYTES), sizes=sizes, placement=policy,
-        container_base=CONTAINER_BASE, container_count=1, verify=True,
+        container_base=CONTAINER_BASE, container_count=len(names_of(store.settings)) or 1,
+        verify=True,
     )  # fmt: skip
     lacking = []
     if doctor.scenario:
@@ -305,14 +296,16 @@ def _login(doctor: Doctor) -> Iterator[Finding]:
         return
     doctor.client = doctor.stack.enter_context(store.client(doctor.settings, 1, retries=1))
     doctor.store = store
-    urls = store.settings.store.get("urls", ())
+    urls, names = store.settings.store.get("urls", ()), names_of(store.settings)
     place = f", {printable(str(urls[0]))}" if urls else ""
+    place += f" and {len(urls) - 1} more" if len(urls) > 1 else ""
+    place += f", as {plural(len(names), 'identity')}" if names else ""
     expires_at = store.settings.newest.expires_at
     expiry = ""
     if expires_at:
         left_h = (expires_at - time.time()) / 3600
         expiry = f"; expires in {left_h:.1f} h, and a run renews it before"
-    yield _ok(f"{store.settings.driver}{place}, in {latency_text(took_s)}{expiry}{several}")
+    yield _ok(f"{store.settings.driver}{place}, in {latency_text(took_s)}{expiry}")
 
 
 def _limits(doctor: Doctor) -> Iterator[Finding]:
@@ -355,7 +348,9 @@ def _policy(doctor: Doctor) -> Iterator[Finding]:
 
 def _quota(doctor: Doctor) -> Iterator[Finding]:
     free = doctor.state.free_bytes
-    if free is None:
+    if names_of(doctor.settings):
+        yield _skipped("not checked: each identity may have a quota of its own")
+    elif free is None:
         yield _skipped("the store reports no quota of this user")
     elif free < LARGE_BYTES:
         yield _warning(f"{bytes_text(free)} are left", "delete objects, or raise the quota")
@@ -378,16 +373,19 @@ def _clocks(doctor: Doctor) -> Iterator[Finding]:
 
 
 def _role(doctor: Doctor) -> Iterator[Finding]:
-    """PUT, GET and DELETE of a small object; then round trips and a large object."""
-    with _container(doctor) as name, _probe(doctor) as call:
+    """PUT, GET and DELETE of a small object by each identity; then round trips and a large one."""
+    names = names_of(doctor.settings)
+    numbers = range(doctor.settings.container_count)
+    objects = [(0, number) for number in numbers]
+    with _containers(doctor, objects) as containers, _probe(doctor) as call:
         took_s = {
-            "PUT": _seconds(call, CREATE),
-            "GET": _seconds(call, READ),
-            "DELETE": _seconds(call, DELETE),
+            name: [_seconds(call, operation, number=number) for number in numbers]
+            for name, operation in (("PUT", CREATE), ("GET", READ), ("DELETE", DELETE))
         }
-    doctor.operation_s = median(took_s.values())
-    shown = ", ".join(f"{name} {latency_text(seconds)}" for name, seconds in took_s.items())
-    yield _ok(f"an object of {bytes_text(SMALL_BYTES)} in {name}: {shown}")
+    doctor.operation_s = median(second for each in took_s.values() for second in each)
+    shown = ", ".join(f"{name} {latency_text(max(seconds))}" for name, seconds in took_s.items())
+    more = f" and so on, as each of {len(names)} identities; the slowest" if names else ""
+    yield _ok(f"an object of {bytes_text(SMALL_BYTES)} in {containers[0]}{more}: {shown}")
 
 
 def _network(doctor: Doctor) -> Iterator[Finding]:
@@ -400,8 +398,8 @@ def _network(doctor: Doctor) -> Iterator[Finding]:
     most = doctor.limits.max_object_size or LARGE_BYTES
     if doctor.state.free_bytes is not None:
         most = min(most, doctor.state.free_bytes // 4)
-    with _container(doctor), _probe(doctor) as call:
-        call(CREATE, 0, SMALL_BYTES)
+    with _containers(doctor, [(0, 0), (1, 0)]), _probe(doctor) as call:
+        call(CREATE, 0, SMALL_BYTES, 0)
         trips = [_seconds(call, HEAD) for _ in range(_ROUND_TRIPS)]
         for size in [size for size in _TRANSFERS if size <= most] or [most]:
             sent_s = _seconds(call, CREATE, 1, size)
@@ -426,28 +424,34 @@ def _network(doctor: Doctor) -> Iterator[Finding]:
         yield _ok(result)
 
 
-#: ``call(operation, size class, bytes)``: performs it on the object of that class.
-_Call = Callable[[int, int, int], Timing]
+#: ``call(operation, size class, bytes, number)``: performs it on that object of the class.
+_Call = Callable[[int, int, int, int], Timing]
 
 
 @contextmanager
-def _container(doctor: Doctor, uploads: int = 1) -> Iterator[str]:
-    """Makes the container; deletes it with the objects in it: so many of the small size."""
+def _containers(doctor: Doctor, objects: Sequence[tuple[int, int]]) -> Iterator[list[str]]:
+    """Makes the containers of objects, (size class, number) each; deletes both."""
     client, naming = doctor.client, naming_of(doctor.settings)
-    name = naming.containers[0]
-    make_containers(client, [name], policy=doctor.settings.placement)
+    held: dict[str, list[str]] = {}
+    for place in objects:
+        held.setdefault(naming.container(*place), []).append(naming.object(*place))
+    made: list[str] = []
     try:
-        yield name
+        for name in held:
+            make_containers(client, [name], policy=doctor.settings.placement)
+            made.append(name)
+        yield made
     finally:
-        try:
-            for size_class, number in [*((0, number) for number in range(uploads)), (1, 0)]:
-                client.call(client.storage.delete_object, name, naming.object(size_class, number))
-            client.call(client.storage.delete_container, name)
-        except SsbenchError as error:
-            doctor.warnings.append(
-                f"{name} could not be deleted: {error}; cleanup-containers -b {CONTAINER_BASE}"
-                " tries again"
-            )
+        for name in made:
+            try:
+                for held_name in held[name]:
+                    client.call(client.storage.delete_object, name, held_name)
+                client.call(client.storage.delete_container, name)
+            except SsbenchError as error:
+                doctor.warnings.append(
+                    f"{name} could not be deleted: {error}; cleanup-containers -b {CONTAINER_BASE}"
+                    " tries again"
+                )
 
 
 @contextmanager
@@ -455,10 +459,11 @@ def _probe(doctor: Doctor) -> Iterator[_Call]:
     """Calls the store as a worker does."""
     store: ObjectStore = open_store(doctor.settings)
 
-    def call(operation: int, size_class: int, size: int) -> Timing:
+    def call(operation: int, size_class: int, size: int, number: int) -> Timing:
         doctor.stop.check()
         deadline_ns = perf_counter_ns() + int(_TRANSFER_S * 1e9)
-        return store.actions[operation](Job(1, operation, size_class, 0, 0, size), deadline_ns)
+        job = Job(1, operation, size_class, number, 0, size)
+        return store.actions[operation](job, deadline_ns)
 
     try:
         store.connect(1)
@@ -467,9 +472,11 @@ def _probe(doctor: Doctor) -> Iterator[_Call]:
         store.close()
 
 
-def _seconds(call: _Call, operation: int, size_class: int = 0, size: int = SMALL_BYTES) -> float:
+def _seconds(
+    call: _Call, operation: int, size_class: int = 0, size: int = SMALL_BYTES, number: int = 0
+) -> float:
     began_ns = perf_counter_ns()
-    call(operation, size_class, size)
+    call(operation, size_class, size, number)
     return (perf_counter_ns() - began_ns) / 1e9
 
 
@@ -549,9 +556,9 @@ class _UploadTimes:
 def _uploads(doctor: Doctor, master: Master, times: _UploadTimes) -> Iterator[Finding]:
     """Small objects that each worker uploads: whether it reaches the store, and how fast."""
     count = _ROUND_TRIPS * len(doctor.workers)
-    objects = ((0, number, SMALL_BYTES) for number in range(count))
-    with _container(doctor, count):
-        workload = EnsureWorkload(objects, count)
+    objects = [(0, number) for number in range(count)]
+    with _containers(doctor, objects):
+        workload = EnsureWorkload(((*each, SMALL_BYTES) for each in objects), count)
         plan = PhasePlan(Phase.POPULATE, workload, len(doctor.workers), _UPLOADS_S)
         outcome = master.run_phase(plan)
     medians = {

@@ -150,8 +150,11 @@ def first_of(names: Sequence[str], most: int) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    """``1 object``, ``12,345 objects``."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+    """``1 object``, ``12,345 objects``, ``2 identities``."""
+    if count == 1:
+        return f"{count:,} {noun}"
+    has_ies = noun.endswith("y") and noun[-2:-1] not in "aeiou"  # not: keys
+    return f"{count:,} {noun[:-1]}ies" if has_ies else f"{count:,} {noun}s"
 
 
 def bytes_text(count: int) -> str:

@@ -22,7 +22,7 @@ from ssbench.core.stats.thresholds import (
     is_sparse,
     thresholds_of_run,
 )
-from ssbench.core.text import printable
+from ssbench.core.text import plural, printable
 from ssbench.report import notes, summary
 from ssbench.report.as_classic import as_0_3_9
 from ssbench.report.figures import (
@@ -279,9 +279,10 @@ def _store_line(facts: Sequence[Fact], *, is_base: bool) -> Fact:
     more = f" and {len(urls) - _MOST_URLS} more" if len(urls) > _MOST_URLS else ""
     where = f" at {', '.join(urls[:_MOST_URLS])}{more}" if urls else ""
     kind = values.pop("kind")
-    values["identities"] = len(values["identities"] or ())
+    names = values.pop("identities") or ()
     words = {"container_base": "container base" if is_base else "container"}
     parts = [f"{words.get(key, key)} {value}" for key, value in values.items() if value]
+    parts += [plural(len(names), "identity")] if names else []
     line = ", ".join([f"{kind}{where}", *parts]) if kind else None
     return fact("line", line, WORD, "the same in words", csv="store")
 

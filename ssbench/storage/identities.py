@@ -107,8 +107,10 @@ def parse_identities(
     for at, entry in enumerate(cast("list[object]", entries)):
         place = f"{KEY}[{at}]"
         given = _entry(entry, place, keys, faults)
+        if given is None:
+            continue
         who = next((given[key] for key in keys if key in given and keys[key] in users), "")
-        if given and not who:
+        if not who:
             names = " or ".join(key for key in keys if keys[key] in users)
             faults.add(place, "nothing says who it is", f"give it {names}")
         name = given.pop("name", who)
@@ -121,22 +123,22 @@ def parse_identities(
 
 def _entry(
     entry: object, place: str, keys: Mapping[str, str], faults: ValidationErrors
-) -> dict[str, str]:
-    """The keys and values of an identity; {} if it is none."""
+) -> dict[str, str] | None:
+    """The keys and values of an identity; None if one is not valid."""
     if not isinstance(entry, dict):
         faults.add(place, f"{kind(entry)} is no identity", 'as {"name": ..., ...}')
-        return {}
+        return None
     given = {}
     for key, value in entry.items():
         if key not in ("name", *keys):
             faults.add(member(place, key), "no such key", f"one of name, {', '.join(keys)}")
-        elif not isinstance(value, str) or not 0 < len(value) <= _LONGEST:
+        elif not isinstance(value, str) or not value.strip() or len(value) > _LONGEST:
             faults.add(member(place, key), "not a text", f"1 to {_LONGEST} characters in quotes")
         elif key == "name" and len(value) > _LONGEST_NAME:
             faults.add(member(place, key), "too long", f"at most {_LONGEST_NAME} characters")
         else:
             given[key] = value
-    return given
+    return given if len(given) == len(entry) else None
 
 
 def options_of_each(options: StoreOptions) -> Iterator[tuple[str, StoreOptions]]:
@@ -257,13 +259,6 @@ def settings_of_each(settings: StorageSettings) -> list[StorageSettings]:
         )
         for at, (_, own) in enumerate(settings.store[KEY])
     ]
-
-
-def of_first(
-    settings: StorageSettings, renew: Callable[[], Credentials]
-) -> tuple[StorageSettings, Callable[[], Credentials]]:
-    """The settings and the renewal of the first identity alone."""
-    return settings_of_each(settings)[0], lambda: _credentials_of(renew(), 0)
 
 
 def _credentials_of(credentials: Credentials, identity: int) -> Credentials:

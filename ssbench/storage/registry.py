@@ -230,8 +230,11 @@ def destination_of(settings: StorageSettings) -> dict[str, Any]:
     """Where the load goes, as far as the store's settings say: ``RunHeader.store``."""
     own = settings.store
     values = {"urls": own.get("urls") or own.get(row_of(settings.driver).urls)}
-    values |= {key: own.get(key) for key in ("region", "bucket", "path")}
-    values["identities"] = [name for name, _ in own.get("identities", ())]
+    identities = own.get("identities", ())
+    for key in ("region", "bucket", "path"):
+        of_each = {each.get(key) for _, each in identities} or {own.get(key)}
+        values[key] = of_each.pop() if len(of_each) == 1 else None  # identities have others
+    values["identities"] = [name for name, _ in identities]
     return {key: _shown(value) for key, value in values.items() if value}
 
 

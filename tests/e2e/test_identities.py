@@ -78,6 +78,7 @@ def test_users_of_several_accounts(commands: Commands, swift: EmbeddedSwift) -> 
         run = started.wait()
     run.fine()
     assert "IDENTITIES" in run.out
+    assert re.search(r"^Store: .*, container base several, 3 identities$", run.out, re.M)
     assert not [each for each in (ANN, BOB, CEE) if any(each in text for text in watcher.public)]
     assert not [each for each in (ANN, BOB, CEE) if any(each in text for text in watcher.inherited)]
     found = figures(commands, run)
@@ -85,7 +86,7 @@ def test_users_of_several_accounts(commands: Commands, swift: EmbeddedSwift) -> 
     assert all(count > 40 and not errors for count, errors in found.values())
     only = figures(commands, run, "--identity", "bob")
     assert only == {"bob": found["bob"]}
-    assert "has: acme:ann, bob, beta:cee" in commands.call(
+    assert "of such an identity; it has: acme:ann, bob, beta:cee" in commands.call(
         "report-scenario", run.results, "--identity", "dan"
     ).one_line(ExitStatus.USAGE)
     again = commands.run("-f", path, *access).fine()
@@ -98,6 +99,37 @@ def test_users_of_several_accounts(commands: Commands, swift: EmbeddedSwift) -> 
     ]  # fmt: skip
     assert "No containers to delete" in cleaned.out
     nowhere(commands.place, ANN, BOB, CEE)
+
+
+def test_doctor_asks_the_store_as_each(commands: Commands, swift: EmbeddedSwift) -> None:
+    """Each user of two accounts, and two workers, upload what is theirs; nothing of it stays."""
+    access = ["-A", swift.auth_url, "--identities", identities(commands)]
+    joined = free_ports()
+    key = commands.place / "doctor.key"
+    commands.master("make-key", key).wait().fine()
+    joined += ["--zmq-key-file", key]
+    commands.worker(*joined, "-c", 20, "w")
+    words = ["doctor", *access, "--expect-workers", 1, *joined, "--zmq-bind-ip", "127.0.0.1"]
+    ended = commands.master(*words).wait()
+    assert "and 1 more, as 3 identities" in " ".join(ended.rows("login"))
+    assert "as each of 3 identities" in " ".join(ended.rows("role"))
+    assert not re.findall(r"^failed .*", ended.out, re.M)
+    assert re.match(r"ok: uploads of 4\.1 kB by 1 worker", ended.rows("workers")[-1])
+    cleaned = commands.call("cleanup-containers", "-b", "ssbench_doctor", *access).fine()
+    assert cleaned.out.count("No containers to delete") == 3
+
+
+def test_doctor_names_the_one_that_may_not_upload(commands: Commands) -> None:
+    users = {"user_acme_ann": f"{ANN} .admin", "user_beta_bob": BOB}  # who is no admin
+    with EmbeddedSwift(swift_options(proxy_conf={"filter:tempauth": users})) as server:
+        access = ["-A", server.auth_url, "--identities", identities(commands, THREE[:2])]
+        ended = commands.call("doctor", *access, "--workers", "1").fine(ExitStatus.FAILED)
+        cleaned = commands.call(
+            "cleanup-containers", "-b", "ssbench_doctor", "-A", server.auth_url,
+            "-U", "acme:ann", "-K", ANN,
+        )  # fmt: skip
+    assert 'could not be made: identity "bob"' in " ".join(ended.rows("role"))
+    assert "No containers to delete" in cleaned.fine().out
 
 
 def test_a_clean_up_that_is_resumed(commands: Commands, swift: EmbeddedSwift) -> None:
@@ -129,10 +161,6 @@ def test_one_whose_key_is_wrong_is_named(commands: Commands, swift: EmbeddedSwif
     assert cleaned.out.count("No containers to delete") == 2
     doctor = commands.call("doctor", *access, "--workers", "1")
     assert 'identity "beta:cee"' in doctor.out
-    access = ["-A", swift.auth_url, "--identities", identities(commands)]
-    doctor = commands.call("doctor", *access, "--workers", "1", *free_ports()).fine()
-    (login,) = doctor.rows("login")
-    assert "3 identities logged in, and acme:ann makes the checks that follow" in login
 
 
 def test_a_full_account_shows_at_its_user(commands: Commands) -> None:

@@ -61,6 +61,8 @@ def test_json_and_toml() -> None:
         ([{"user": "a"}, {"user": "a"}], 'identities[1]: the name "a" is there twice'),
         ([{"user": "a"}, SECRET], "identities[1]: a string is no identity"),
         ([{"user": "a"}, {"key": SECRET}], "identities[1]: nothing says who it is; give it user"),
+        ([{"user": "a"}, {}], "identities[1]: nothing says who it is"),
+        ([{"user": "a"}, {"user": "b", "name": " "}], "identities[1].name: not a text"),
         ([{"user": "a"}, {"user": "b", "kye": SECRET}], "identities[1].kye: no such key; one of"),
         ([{"user": "a"}, {"user": "b", "key": [SECRET]}], "identities[1].key: not a text"),
         ([{"user": "a"}, {"user": "b", "key": ""}], "identities[1].key: not a text"),
@@ -73,6 +75,18 @@ def test_what_is_wrong_with_a_file_is_said_without_a_value(entries: Any, what: s
     assert str(caught.value).startswith("--identities file: ")
     assert what in str(caught.value)
     assert SECRET not in str(caught.value)
+
+
+def test_an_entry_that_is_not_valid_has_no_further_error() -> None:
+    with pytest.raises(UsageError) as caught:
+        parsed(b'{"identities": [1, "x", {"user": 1}]}')
+    found = [line.partition(": ")[2].split(":")[0] for line in str(caught.value).splitlines()]
+    assert found == ["identities[0]", "identities[1]", "identities[2].user"]
+
+
+def test_an_empty_file_is_no_scenario() -> None:
+    with pytest.raises(UsageError, match="1:1: the file is empty; an object"):
+        parsed(b"")
 
 
 def options(tmp_path: Path, driver: str = "swift", **more: Any) -> StoreOptions:
@@ -161,6 +175,9 @@ def test_a_login_that_fails_is_named() -> None:
     both, providers = login()
     providers[1].fails = providers[2].fails = True
     with pytest.raises(AuthError, match=r'^identity "B": refused; 1 more identity failed$'):
+        both.log_in()
+    providers[0].fails = True
+    with pytest.raises(AuthError, match=r'^identity "A": refused; 2 more identities failed$'):
         both.log_in()
 
 

@@ -110,6 +110,12 @@ def test_a_worker_permits_no_identity_more_than_others(row: StoreRow, tmp_path: 
             open_store(settings, permitted=Permissions(paths=[str(tmp_path)], hosts=["store"]))
 
 
+def test_a_destination_of_identities_names_what_they_share() -> None:
+    own = [("ann", {"region": "r", "bucket": "a"}), ("bob", {"region": "r", "bucket": "b"})]
+    found = destination_of(StorageSettings("s3", store={**own[0][1], "identities": own}))
+    assert found == {"region": "r", "identities": ["ann", "bob"]}
+
+
 @pytest.mark.parametrize("name", ["swfit", "", "no.such.module:Class", "ssbench.core:X", ":X"])
 def test_an_unknown_driver_is_reported_with_the_known_ones(name: str) -> None:
     with pytest.raises(UsageError) as caught:

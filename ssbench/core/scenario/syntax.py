@@ -105,7 +105,7 @@ _NOTHING = object()
 
 def _decoded(text: str | bytes, faults: ValidationErrors) -> str | None:
     if len(text) > MAX_BYTES:
-        faults.add("1:1", f"more than {MAX_BYTES >> 20} MiB", "a scenario is a page of text")
+        faults.add("1:1", f"more than {MAX_BYTES >> 20} MiB", "less text")
         return None
     try:
         # A str may hold undecoded bytes as surrogates (stdin does that): the round trip finds them.
@@ -122,14 +122,14 @@ def _decoded(text: str | bytes, faults: ValidationErrors) -> str | None:
 
 def _sane(text: str, faults: ValidationErrors) -> bool:
     if not text.strip(_BLANK):
-        faults.add("1:1", "the file is empty", "a scenario: {...}")
+        faults.add("1:1", "the file is empty", "an object: {...}")
         return False
     depth = 0
     for token in _TOKEN.finditer(text):
         depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(token[0], 0)
         if depth > MAX_DEPTH:
             place = line_column(text, token.start())
-            faults.add(place, f"brackets are nested {depth} deep", "a scenario needs three levels")
+            faults.add(place, f"brackets are nested {depth} deep", "three levels")
             return False
     return True
 

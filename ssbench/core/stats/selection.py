@@ -193,7 +193,7 @@ class Chosen:
                     what = KINDS[kind]
                     yield (
                         f"{what.flag} {preview(name)}: the run has no results of such "
-                        f"{'an' if what.word[0] in 'aeo' else 'a'} {what.word}; it has: {there}"
+                        f"{'an' if what.word[0] in 'aeio' else 'a'} {what.word}; it has: {there}"
                     )
 
 
