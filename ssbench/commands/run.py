@@ -44,7 +44,9 @@ def run_scenario(ns: argparse.Namespace) -> ExitStatus:
 
             over, loads = _loads(ns, config)
             with running(ns, stop, config, watch):
-                sweep = Sweep(config, over, [*loads] * ns.repeat, [watch], stop)
+                sweep = Sweep(
+                    config, over, [*loads] * ns.repeat, [watch], stop, as_it_is=ns.sweep is None
+                )
                 return _run_series(ns, sweep, watch, page)
         with running(ns, stop, config, watch):
             result = runner.run(config, [watch], stop)

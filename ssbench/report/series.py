@@ -289,6 +289,7 @@ def _step(step: Step, settings: SeriesSettings) -> list[Fact]:
         *_shown_latencies(step, percentiles),
         *_of_thresholds(judged.rows, percentiles, thresholds),
         fact("sparse_percentiles", sparse, WORD, "fewer than ten operations beyond them", DATA),
+        fact("lost_races", step.lost_races, COUNT, "conditional writes that came too late", DATA),
         fact("remarks", remarks, WORD, "what its figures do not say", "text", title="Remarks"),
     ]
 
@@ -331,6 +332,7 @@ def _remarks(step: Step, *, judged: bool) -> list[str]:
     found = [f"{step.lost} lost"] if step.lost else []
     found += ["RATE MISSED"] if step.rate_missed else []
     found += [f"{step.late} never started"] if step.late else []
+    found += [plural(step.lost_races, "lost race")] if step.lost_races else []
     found += [f"run {step.ended}"] if step.ended != "complete" else []
     if step.bottleneck in _REMARKS:
         found.append(_REMARKS[step.bottleneck])

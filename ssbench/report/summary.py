@@ -442,7 +442,11 @@ def _step_failures(rows: Sequence[Row]) -> str:
         causes.update(row["errors_by_cause"])
     found = {"lost": sum(row["lost"] for row in rows), "late": sum(row["late"] for row in rows)}
     counted = [{"kind": cause, "status": None, "count": n} for cause, n in causes.items()]
-    total = {"errors": errors, "count": sum(row["operations"] for row in rows)}
+    total = {
+        "errors": errors,
+        "count": sum(row["operations"] for row in rows),
+        "lost_races": sum(row["lost_races"] for row in rows),
+    }
     return _failures(found, total, counted)
 
 

@@ -84,8 +84,9 @@ class StepRunner(ABC):
         """The gravest of the reasons."""
         return gravest([*self.reasons])
 
-    def _scenario(self, load: float) -> Scenario:
-        scenario = resolve(self.config, **{OVER[self.over]: load})
+    def _scenario(self, load: float | None) -> Scenario:
+        """:param load: None: that of the scenario."""
+        scenario = resolve(self.config, **({OVER[self.over]: load} if load is not None else {}))
         self._thresholds = thresholds_of(scenario, self.config.thresholds)
         return scenario
 
@@ -122,7 +123,10 @@ class StepRunner(ABC):
 
 
 class Sweep(StepRunner):
-    """The scenario once for each load."""
+    """The scenario once for each load.
+
+    :param as_it_is: the loads are those that the scenario has, perhaps by its stages or groups.
+    """
 
     def __init__(
         self,
@@ -131,10 +135,12 @@ class Sweep(StepRunner):
         loads: Sequence[float],
         observers: Sequence[Observer] = (),
         stop: Stop | None = None,
+        *,
+        as_it_is: bool = False,
     ) -> None:
         super().__init__(config, over, observers, stop)
         self.loads = loads
-        self._scenarios = [self._scenario(load) for load in loads]
+        self._scenarios = [self._scenario(None if as_it_is else load) for load in loads]
         self.name = self._scenarios[0].name
 
     def __iter__(self) -> Generator[Step, None, None]:

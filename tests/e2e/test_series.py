@@ -11,6 +11,7 @@ from collections import defaultdict
 from contextlib import suppress
 from pathlib import Path
 from statistics import mode
+from typing import Any
 
 import pytest
 
@@ -111,6 +112,21 @@ def test_an_interrupted_sweep_prints_its_table(commands: Commands) -> None:
     assert [row["users"] for row in rows] == ["1", "2"]
     assert [row["ended"] for row in rows] == ["complete", "interrupted"]
     assert not (commands.place / "s.users3.stat.gz").exists()
+
+
+@pytest.mark.parametrize(("keys", "users"), [
+    ({"stages": [{"seconds": 0.2, "users": 1}, {"seconds": 0.2, "users": 2}]}, 2),
+    ({"groups": {"some": {"users": 1, "operations": {"read": 1}},
+                 "others": {"users": 2, "operations": {"head": 1}}}, "run_seconds": 0.2}, 3),
+])  # fmt: skip
+def test_a_scenario_with_users_of_stages_or_groups_is_repeated(
+    commands: Commands, keys: dict[str, Any], users: int
+) -> None:
+    reads = None if "groups" in keys else [0, 1, 0, 0]
+    given = {"crud_profile": reads, "user_count": None, "operation_count": None, **keys}
+    path = commands.scenario(**given)
+    ended = commands.run("-f", path, "--noop", "--repeat", 2, "--json", workers=1).fine()
+    assert [step["users"] for step in json.loads(ended.out)["steps"]] == [users, users]
 
 
 def test_an_interrupted_ab_reports_its_pairs(commands: Commands) -> None:

@@ -396,7 +396,7 @@ OF_SERIES: dict[str, Callable[[], Report]] = {
     "steady": lambda: three(*[{"steady": True}] * 3),
     "partly unknown": lambda: three({"steady": True}, {"steady": None}, {"steady": None}),
     "not steady": lambda: three({"steady": False}, {"steady": None}, {"steady": False}),
-    "lost and late": lambda: three({"lost": 3}, {"late": 7}, {"lost": 1}),
+    "lost and late": lambda: three({"lost": 3, "lost_races": 5}, {"late": 7}, {"lost": 1}),
     "failures": lambda: three(
         {"errors": 2, "causes": {(1, 503): 2}}, {},
         {"errors": 3, "causes": {(1, 503): 2, (3, 0): 1}},

@@ -72,6 +72,7 @@ class Step(Struct, frozen=True):
     #: (ErrorKind, HTTP status) -> failures.
     causes: Mapping[tuple[int, int], int] = {}
     header: RunHeader | None = None  #: None: the file has none
+    lost_races: int = 0
 
     def __repr__(self) -> str:
         rate = "no rate" if self.rate_per_s is None else f"{self.rate_per_s:.1f}/s"
@@ -126,6 +127,7 @@ class Step(Struct, frozen=True):
             rate_missed=open_loop.missed if open_loop else None,
             causes={cause: tally.count for cause, tally in sorted(stats.errors.items())},
             header=run.header,
+            lost_races=total.lost_races,
         )
 
     @property
