@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 import ssbench
 from ssbench.core.errors import UsageError
@@ -185,6 +186,22 @@ def test_a_stage_is_the_part_of_its_time(shell: Shell) -> None:
     assert wrong.status == 2
     assert wrong.last.endswith('--stage "4x": its stages are idle, peak, stage 3, idle')
     assert shell("report-scenario", path, "--stage", "1", "--to", "3").status == 2
+
+
+def test_parts_are_the_stages_of_the_whole_report(tmp_path: Path) -> None:
+    """Also of what began later than the first stage, and after the load's end."""
+    made = in_stages(STAGES[:3])
+    for at, record in enumerate(made):
+        if isinstance(record, MarkRecord) and record.name == "end":
+            made[at] = structs.replace(record, at_ns=START_NS + 12 * runs.SECOND)
+        elif isinstance(record, MarkRecord) and record.at_ns == START_NS:
+            made[at] = structs.replace(record, at_ns=START_NS - runs.SECOND // 10)
+    path = stat_file(tmp_path / "run.gz", made)
+    whole = ssbench.read(path)
+    for at in range(3):
+        part, stage = ssbench.read(path, stage=str(at + 1)).total(), whole.total(stage=at)
+        assert part.count == stage.count > 0
+        assert part.rate_per_s == stage.rate_per_s
 
 
 def test_stages_are_compared(shell: Shell) -> None:

@@ -279,12 +279,17 @@ class RunRecords:
             there = ", ".join(map(printable, names)) or "none"
             raise UsageError(f"{name}: --stage {preview(chosen.stage)}: its stages are {there}")
         at, begins_ns = known[chosen.stage], [mark.at_ns for mark in self.stages]
-        # The end of the last one is not known of a run that was cut off.
-        end_ns = begins_ns[at + 1] if at + 1 < len(begins_ns) else self.end_ns
-        if end_ns is not None:
-            end_ns = min(end_ns, self._pauses_ns.get(at, end_ns)) - begins_ns[0]
-        from_s = (begins_ns[at] - begins_ns[0]) / SECOND_NS
-        to_s = None if end_ns is None else end_ns / SECOND_NS
+        # The first stage begins with its first operation, and what began after the load's end
+        # belongs to the last one: as in the report of all stages.
+        is_only, is_last = len(begins_ns) == 1, at + 1 == len(begins_ns)
+        end_ns = None if is_last else begins_ns[at + 1]
+        if is_only:
+            end_ns = self.end_ns
+        paused_ns = self._pauses_ns.get(at)
+        if paused_ns is not None:
+            end_ns = paused_ns if end_ns is None else min(end_ns, paused_ns)
+        from_s = (begins_ns[at] - begins_ns[0]) / SECOND_NS if at or is_only else None
+        to_s = None if end_ns is None else (end_ns - begins_ns[0]) / SECOND_NS
         return structs.replace(chosen, from_s=from_s, to_s=to_s)
 
     @property
