@@ -28,6 +28,7 @@ import psutil
 
 from ssbench import statfile
 from ssbench.cli.master import main
+from ssbench.core.errors import StatFileError
 from ssbench.core.model import Phase
 from ssbench.core.operations import row_of
 from ssbench.core.records import ResultBatch, WorkerRecord
@@ -132,9 +133,11 @@ class Started:
         until(f"{text!r} on standard error", lambda: text in self.talk() or self._ended(text))
 
     def on_disk(self, operation: str) -> int:
-        """How many of its run are in its stat file by now."""
+        """How many of its run are in its stat file by now, which need not have begun."""
         assert self.stat_file is not None
-        return finished(stats_of(self.stat_file, damaged=True))[operation]
+        with contextlib.suppress(StatFileError):
+            return finished(stats_of(self.stat_file, damaged=True)).get(operation, 0)
+        return 0
 
     def _ended(self, text: str) -> bool:
         if self.process.poll() is None:

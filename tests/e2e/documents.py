@@ -51,6 +51,7 @@ ELSEWHERE = {
     r".* --otlp ": "tests/live/test_otlp.py",
     r".* mark ": "tests/live/test_marks.py",
     r".* --sse-c-key-file ": "tests/e2e/test_encryption.py",
+    r".* --identities ": "tests/e2e/test_identities.py",
     r".* one.stat.gz two.stat.gz": "tests/commands/test_report_files.py",
 }
 #: In this order: a pattern, and what is put in its place.

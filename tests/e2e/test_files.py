@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from ssbench.core.errors import ExitStatus, StatFileError
-from tests.e2e.commands import Commands, Started, finished, free_ports, until, workers_of
+from ssbench.core.errors import ExitStatus
+from tests.e2e.commands import Commands, finished, free_ports, until, workers_of
 from tests.e2e.namespaces import Namespace
 
 pytestmark = pytest.mark.e2e
@@ -44,13 +43,6 @@ def store(folder: Path, *more: object) -> list[object]:
     return ["--storage", "file", "--path", folder, *more]
 
 
-def done(started: Started, operation: str) -> int:
-    """How many are in the stat file, which may not be there yet."""
-    with suppress(StatFileError):
-        return started.on_disk(operation)
-    return 0
-
-
 def files_of(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
@@ -75,9 +67,9 @@ def test_two_workers_run_ten_operations_and_leave_the_initial_objects(
 
 
 def test_a_killed_worker_is_survived_and_cleaned_up_after(commands: Commands, folder: Path) -> None:
-    words = ["-o", 80, "--think-time", 0.3, *store(folder)]
+    words = ["-o", 120, "--think-time", 0.3, *store(folder)]
     started = commands.start_run("-f", scenario(commands), *words)
-    until("operations", lambda: done(started, "READ") > 2)
+    until("operations", lambda: started.on_disk("READ") > 2)
     started.workers()[0].send_signal(signal.SIGKILL)
     ended = started.wait().fine(ExitStatus.WORKERS_LOST)
     assert ended.counted()[0] > 20
@@ -86,7 +78,7 @@ def test_a_killed_worker_is_survived_and_cleaned_up_after(commands: Commands, fo
 def test_what_a_killed_master_left_is_cleaned_up(commands: Commands, folder: Path) -> None:
     path = scenario(commands, operation_count=10**6)
     started = commands.start_run("-f", path, "--think-time", 0.05, *store(folder))
-    until("objects", lambda: done(started, "CREATE") > 5)
+    until("objects", lambda: started.on_disk("CREATE") > 5)
     started.signal(signal.SIGKILL)
     started.process.wait()
     words = ["cleanup-containers", "--resume-cleanup", started.stat_file, *store(folder)]

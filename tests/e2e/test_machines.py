@@ -163,7 +163,7 @@ def test_a_worker_with_other_clocks_is_reported_and_its_results_are_corrected(
     said = re.search(r" is (\S+) s ahead of the master's", warning)
     assert said is not None
     assert float(said[1]) == pytest.approx(1.3, abs=0.25)  # a busy machine answers late
-    names = {w.index: w.worker_id for (_, _), w in ended.stats.run.workers.items()}
+    names = {w.index: w.worker_id for w in ended.stats.run.workers.values()}
     clocks = [r for r in records_of(ended.results) if isinstance(r, ClockRecord)]
     assert {names[clock.worker] for clock in clocks if clock.phase is Phase.RUN} == set(
         names.values()

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import signal
-from contextlib import suppress
 
 import pytest
 
-from ssbench.core.errors import ExitStatus, StatFileError
+from ssbench.core.errors import ExitStatus
 from ssbench.core.operations import BULK_DELETE, COPY, LIST, RANGE_READ
 from ssbench.embedded import EmbeddedSwift
-from tests.e2e.commands import Account, Commands, Started, is_gone, login, rows_of, until
+from tests.e2e.commands import Account, Commands, is_gone, login, rows_of, until
 from tests.golden.compare import FOLDER
 
 pytestmark = pytest.mark.e2e
@@ -32,13 +31,6 @@ KEYS = {
 def created(account: Account, base: str) -> list[str]:
     """The objects in the store that runs created: ``tiny_<run id>_000012``."""
     return [name for name in account.objects(base) if name.partition("/")[2].count("_") == 2]
-
-
-def done(started: Started, operation: str) -> int:
-    """How many are in the stat file, which may not be there yet."""
-    with suppress(StatFileError, KeyError):
-        return started.on_disk(operation)
-    return 0
 
 
 def test_the_canned_scenario_has_them_all(
@@ -90,7 +82,7 @@ def test_a_lost_worker_leaves_nothing(commands: Commands, embedded_swift: Embedd
     path = commands.scenario(**KEYS, container_base="oplost", crud_profile=None)
     words = ["--verify", "-o", 150, "--think-time", 0.15, "--seed", 1, *login(embedded_swift)]
     started = commands.start_run("-f", path, *words)
-    until("operations", lambda: done(started, "BULK_DELETE") > 1)
+    until("operations", lambda: started.on_disk("BULK_DELETE") > 1)
     started.workers()[0].send_signal(signal.SIGKILL)
     ended = started.wait().fine(ExitStatus.WORKERS_LOST)
     assert all(ended.counted(row.name)[0] for row in ROWS)
@@ -110,7 +102,7 @@ def test_what_a_killed_master_left_is_cleaned_up(
         **KEYS, container_base="opkilled", crud_profile=None, operation_count=10**6
     )
     started = commands.start_run("-f", path, "--think-time", 0.2, *login(embedded_swift))
-    until("copies", lambda: done(started, "COPY") > 10)
+    until("copies", lambda: started.on_disk("COPY") > 10)
     workers = started.workers()
     started.signal(signal.SIGKILL)
     started.process.wait()

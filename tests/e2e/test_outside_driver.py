@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from ssbench.core.errors import ExitStatus, StatFileError
-from tests.e2e.commands import ROOT, Commands, Started, finished, free_ports, until, workers_of
+from ssbench.core.errors import ExitStatus
+from tests.e2e.commands import ROOT, Commands, finished, free_ports, until, workers_of
 from tests.e2e.test_secrets import Watcher, none_has, nowhere
 from tests.servers.dictstore import DRIVER, FOLDER, DictStore
 
@@ -34,13 +33,6 @@ def scenario(commands: Commands, **keys: object) -> Path:
     return path
 
 
-def done(started: Started, operation: str) -> int:
-    """How many are in the stat file, which may not be there yet."""
-    with suppress(StatFileError):
-        return started.on_disk(operation)
-    return 0
-
-
 def test_it_runs_in_two_workers_and_shows_no_secret(commands: Commands) -> None:
     with DictStore(token_life_s=2) as store:
         path = scenario(commands)
@@ -49,7 +41,7 @@ def test_it_runs_in_two_workers_and_shows_no_secret(commands: Commands) -> None:
             environment=environment(store), program=True,
         )  # fmt: skip
         with Watcher(started) as watcher:
-            until("operations", lambda: done(started, "READ") > 20)
+            until("operations", lambda: started.on_disk("READ") > 20)
             started.interrupt()
             ended = started.wait().fine(ExitStatus.INTERRUPTED)
         assert ended.counted()[1] == 0
@@ -68,7 +60,7 @@ def test_leftovers_of_a_killed_master_are_cleaned_up(commands: Commands, store: 
     started = commands.start_run(
         "-f", path, "--think-time", 0.02, *store.options, environment=environment(store), workers=1
     )
-    until("objects", lambda: done(started, "CREATE") > 20)
+    until("objects", lambda: started.on_disk("CREATE") > 20)
     started.signal(signal.SIGKILL)
     started.process.wait()
     words = ["cleanup-containers", "--resume-cleanup", started.stat_file]

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 import signal
 from collections.abc import Iterator
-from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
 
-from ssbench.core.errors import ExitStatus, StatFileError
+from ssbench.core.errors import ExitStatus
 from ssbench.core.operations import CREATE_IF_ABSENT, GET_TAGS, UPDATE_IF_MATCH
 from tests.commands.test_converted import WORKLOAD
 from tests.e2e.commands import (
@@ -151,13 +150,6 @@ def test_clean_up_deletes_versions_and_names_what_is_locked(
         assert "kept-000000" not in versitygw.contents()
 
 
-def done(started: Started, operation: str) -> int:
-    """How many are in the stat file, which may not be there yet."""
-    with suppress(StatFileError):
-        return started.on_disk(operation)
-    return 0
-
-
 def check_operations(
     commands: Commands, server: S3Server, started: Started, count: int, *options: str
 ) -> None:
@@ -255,7 +247,7 @@ def test_a_lost_worker_and_a_killed_master_leave_no_object_and_no_open_upload(
 
     more = ["-o", 10**6, "--think-time", 0.05]
     started = commands.start_run("-f", path, *more, *options, **given)
-    until("objects", lambda: done(started, "CREATE") > 0)
+    until("objects", lambda: started.on_disk("CREATE") > 0)
     until("an open upload", open_uploads)
     workers = started.workers()
     started.signal(signal.SIGKILL)

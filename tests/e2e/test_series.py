@@ -153,7 +153,7 @@ def test_an_interrupted_ab_reports_its_pairs(commands: Commands) -> None:
 @pytest.mark.parametrize("remote", [False, True], ids=["local", "remote"])
 def test_a_run_ends_once_it_is_steady(commands: Commands, remote: bool) -> None:
     path = commands.scenario(**READS, run_seconds=3600)
-    words = ["-f", path, "--noop", "--think-time", 0.02, "--warmup", 1, "--auto-stop",
+    words = ["-f", path, "--noop", "--rate", 50, "--warmup", 1, "--auto-stop",
              "--auto-stop-window", 2, "--auto-stop-tolerance", 99]  # fmt: skip
     if remote:
         ports = free_ports()

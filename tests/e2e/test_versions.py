@@ -6,13 +6,13 @@ import json
 import re
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from ssbench.core.errors import ExitStatus, StatFileError
+from ssbench.core.errors import ExitStatus
 from ssbench.embedded import EmbeddedSwift
 from tests.e2e.commands import Account, Commands, finished, login, until
 from tests.servers.s3 import RcloneS3, S3Server, SwiftS3, VersityGW
@@ -113,12 +113,7 @@ def test_a_run_that_was_ended_leaves_no_version_after_clean_up(
     path = scenario(commands, base, operation_count=None, run_seconds=600)
     started = commands.start_run("-f", path, *store.options, workers=1, **given)
 
-    def has_read() -> int:
-        with suppress(StatFileError, KeyError):  # there may be none yet
-            return started.on_disk("READ_VERSION")
-        return 0
-
-    until("versions are read", has_read)
+    until("versions are read", lambda: started.on_disk("READ_VERSION"))
     started.signal(end)
     ended = started.wait()
     words = ["cleanup-containers", "--resume-cleanup", started.stat_file, *store.options]
@@ -137,14 +132,14 @@ def test_a_run_that_was_ended_leaves_no_version_after_clean_up(
 @pytest.mark.parametrize("mode", ["governance", "compliance"])
 def test_clean_up_waits_for_short_locks(commands: Commands, mode: str) -> None:
     operations = {"create": 2, "update": 2, "read": 1, "delete": 1}
-    lock = {"seconds": 2, "mode": mode}
+    lock = {"seconds": 5, "mode": mode}
     path = scenario(commands, "lock", operations=operations, object_lock=lock, operation_count=40)
     with of_s3(VersityGW()) as store:
         given = {"environment": store.environment}
         ended = commands.run("-f", path, *store.options, workers=1, **given).fine()
         assert ended.counted()[:2] == (40, 0)
         who = "nobody" if mode == "compliance" else "nobody without a permission for that"
-        assert f"object_lock: {who} can delete what this run uploads for 2 s after" in ended.err
+        assert f"object_lock: {who} can delete what this run uploads for 5 s after" in ended.err
         assert "Waiting until the locks of this run's versions end" in ended.err
         expect_initial_objects_only(store, "lock")
 

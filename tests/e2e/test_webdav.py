@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ssbench.core.errors import ExitStatus
-from tests.e2e.commands import Commands, Started, finished, rows_of, until, workers_of
+from tests.e2e.commands import Commands, finished, rows_of, until, workers_of
 from tests.e2e.test_secrets import Watcher, none_has, nowhere
 from tests.fakes.relay import Relay
 from tests.servers.webdav import PASSWORD, USER, Apache, DavServer, Nginx, WsgiDav
@@ -163,20 +163,12 @@ def test_requests_can_be_changed(commands: Commands, wsgidav: DavServer) -> None
     assert ended.counted()[:2] == (20, 0)
 
 
-def on_disk(started: Started, operation: str) -> int:
-    """How many are in the stat file, which may not be there yet."""
-    try:
-        return started.on_disk(operation)
-    except Exception:  # noqa: BLE001 - it is being written
-        return 0
-
-
 def test_a_killed_worker_is_survived(commands: Commands, wsgidav: DavServer) -> None:
     path = scenario(commands, container_base="worker_killed")
     given = {"environment": wsgidav.environment}
     words = ["-f", path, "-o", 80, "--think-time", 0.3, *wsgidav.options]
     started = commands.start_run(*words, **given)
-    until("operations", lambda: on_disk(started, "READ") > 2)
+    until("operations", lambda: started.on_disk("READ") > 2)
     started.workers()[0].send_signal(signal.SIGKILL)
     ended = started.wait().fine(ExitStatus.WORKERS_LOST)
     assert ended.counted()[0] > 20
@@ -186,7 +178,7 @@ def test_what_a_killed_master_left_is_cleaned_up(commands: Commands, wsgidav: Da
     path = scenario(commands, operation_count=10**6, container_base="resumed")
     given = {"environment": wsgidav.environment}
     started = commands.start_run("-f", path, "--think-time", 0.05, *wsgidav.options, **given)
-    until("objects", lambda: on_disk(started, "CREATE") > 5)
+    until("objects", lambda: started.on_disk("CREATE") > 5)
     started.signal(signal.SIGKILL)
     started.process.wait()
     words = ["cleanup-containers", "--resume-cleanup", started.stat_file, *wsgidav.options]

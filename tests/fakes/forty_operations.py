@@ -1,4 +1,4 @@
-"""A driver with forty operations: all combinations of target, effect and body.
+"""A driver with forty operations: all combinations of target, effect and body, but for versions.
 
 Importing it registers their rows, as a driver's module does. No test process may: their tests
 run ssbench in processes of its own.
@@ -38,9 +38,10 @@ def _first_half(rng: Random, size: int) -> tuple[int | bytes, ...]:
 
 
 def _rows() -> list[Operation]:
+    of_objects = [effect for effect in Effect if effect is not Effect.PRUNES]
     kinds = [
-        *product([Target.OBJECT], Effect),
-        *((Target.OBJECTS, effect) for effect in Effect if effect is not Effect.CONTESTS),
+        *product([Target.OBJECT], of_objects),
+        *((Target.OBJECTS, effect) for effect in of_objects if effect is not Effect.CONTESTS),
         (Target.PAIR, Effect.CREATES), (Target.CONTAINER, Effect.NONE),
     ]  # fmt: skip
     not_found = cycle(NotFound)
@@ -50,7 +51,7 @@ def _rows() -> list[Operation]:
     ]
     rows += [
         (f"argued_{target.value}", target, effect, Body.NONE, next(not_found), ("at", "what"))
-        for target, effect in [kinds[0], kinds[len(Effect)], *kinds[-2:]]
+        for target, effect in [kinds[0], kinds[len(of_objects)], *kinds[-2:]]
     ]
     return [
         Operation(

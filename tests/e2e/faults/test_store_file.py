@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from ssbench.core.errors import ExitStatus, StatFileError
+from ssbench.core.errors import ExitStatus
 from ssbench.core.model import ErrorKind
 from tests.e2e.commands import Commands, Ended, Started, stats_of, until
 from tests.e2e.faults.matrix import Row
@@ -53,13 +52,6 @@ class Disk:
     def populate(self) -> None:
         """Make containers and initial objects."""
         self.start(crud_profile=[0, 1, 0, 0], operation_count=1).wait().fine()
-
-
-def reads(started: Started) -> int:
-    """How many are in the stat file, which may not be there yet."""
-    with suppress(StatFileError):
-        return started.on_disk("READ")
-    return 0
 
 
 def fails(started: Started) -> Ended:
@@ -109,7 +101,7 @@ def test_a_folder_without_permission_is_denied(commands: Commands, folder: Path,
     Disk(commands, folder).populate()
     disk = Disk(commands, folder, UNPRIVILEGED)
     started = disk.start(crud_profile=[0, 1, 0, 0], **PACED)
-    until("reads", lambda: reads(started) > 20)
+    until("reads", lambda: started.on_disk("READ") > 20)
     closed = folder / "ssbench_000001"
     closed.chmod(0)
     try:
@@ -131,7 +123,7 @@ def test_a_directory_that_vanishes_is_no_success(
 ) -> None:
     disk = Disk(commands, folder)
     started = disk.start(crud_profile=[1, 2, 1, 0], **PACED)
-    until("reads", lambda: reads(started) > 20)
+    until("reads", lambda: started.on_disk("READ") > 20)
     away = folder.rename(folder.with_name("away"))
     shutil.rmtree(away, ignore_errors=True)  # it may still grow
     ended = fails(started)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 
 import pytest
 
-from ssbench.core.errors import ExitStatus, StatFileError
+from ssbench.core.errors import ExitStatus
 from ssbench.core.model import ErrorKind
 from ssbench.storage.http.verify import FOREIGN_ETAGS
-from tests.e2e.commands import Commands, Ended, Started, until
+from tests.e2e.commands import Commands, Ended, until
 from tests.e2e.faults.hostile import SILENT, Fault, failures, judged, signs
 from tests.e2e.faults.matrix import Row
 from tests.e2e.stores import Store, http_stores
@@ -127,15 +126,15 @@ def test_an_outage_is_survived(store: Store, commands: Commands, row: Row) -> No
             user_count=USERS,
             think_time=0.3,
         )
-        until("reads", lambda: reads(started) > 5)
+        until("reads", lambda: started.on_disk("READ") > 5)
         gate.hold()
         until("an operation of each user is in flight", lambda: gate.held >= USERS)
         gate.shut()
         time.sleep(2)
-        before = reads(started)
+        before = started.on_disk("READ")
         row.strike()
         gate.reopen()
-        until("reads again", lambda: reads(started) > before + USERS)
+        until("reads again", lambda: started.on_disk("READ") > before + USERS)
         row.recovered()
         started.interrupt()
         ended = started.wait().fine(ExitStatus.INTERRUPTED)
@@ -146,13 +145,6 @@ def test_an_outage_is_survived(store: Store, commands: Commands, row: Row) -> No
         line = store.run(commands, gate.port).wait().one_line()
     assert "connection refused" in line.lower()
     row.saw(f"no operation failed, {ended.counted()[2]} retries; then status 1, one line")
-
-
-def reads(started: Started) -> int:
-    """How many are in the stat file, which may not be there yet."""
-    with suppress(StatFileError):
-        return started.on_disk("READ")
-    return 0
 
 
 @pytest.mark.fault("{store}: the credentials expire")
