@@ -226,7 +226,9 @@ def check_marks(
 
 
 def _not_ours(name: str, object_count: int | None) -> str:
-    held = "may hold objects" if object_count is None else f"holds {plural(object_count, 'object')}"
+    held = "may hold objects, or versions of deleted ones"
+    if object_count is not None:
+        held = f"holds {plural(object_count, 'object')}"
     return (
         f'container "{printable(name)}" {held}, and nothing says that ssbench made it (it has'
         " no mark of ours): choose another container_base, or use it with --use-existing"

@@ -288,8 +288,9 @@ class Run:
             session.keeps_versions = bool(versioned) or scenario.versioning
             if versioned and not self._has_own_names:
                 session.warn(
-                    f"{versioned[0]} keeps versions of replaced and deleted objects: no clean-up of"
-                    " ssbench deletes those of this run, whose names do not say which they are"
+                    f"{versioned[0]} keeps versions of replaced and deleted objects: those of this"
+                    " run stay until the container is deleted, since their names do not say which"
+                    " they are"
                 )
             if lock := scenario.object_lock:
                 session.warn(self._lock_text(lock))

@@ -18,6 +18,7 @@ from operator import lt, methodcaller
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ssbench.core import operations
 from ssbench.core.errors import StorageError
@@ -355,17 +356,26 @@ def make_marked(
     info: Callable[[str], ContainerInfo],
     make: Callable[[str, ContainerInfo | None], ContainerInfo | None],
     container: str,
+    versions: VersionAdmin | None = None,
 ) -> ContainerInfo | None:
-    """``StoreAdmin.make_container`` of a store that can mark an empty container.
+    """``StoreAdmin.make_container`` of a store that can mark an empty container. One with versions
+    of deleted objects is not empty: a clean-up of what has our mark would delete them for good.
 
     :param info: ``container_info``.
     :param make: creates the container, or marks the one that was found; returns the metadata of one
         that another client has created meanwhile.
+    :param versions: of a store that can keep some.
     """
     found = unless_missing(info, container)
     if found is not None and (found.marked or found.object_count != 0):
         return found
+    if found is not None and versions is not None and _has_versions(versions, container):
+        return replace(found, object_count=None)
     return make(container, found) or found
+
+
+def _has_versions(admin: VersionAdmin, container: str) -> bool:
+    return admin.keeps_versions(container) and bool(admin.list_versions(container, None).versions)
 
 
 class StoreState(NamedTuple):

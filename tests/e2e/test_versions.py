@@ -189,7 +189,44 @@ def test_a_bucket_of_the_user_is_not_changed(commands: Commands) -> None:
         assert store.versions("bench") == {("tiny_000000", "newest"), ("tiny_000000", "older")}
         put = ["bench", "put", "mixed", "--count", 4, *place, "--workers", 1]
         warned = commands.master(*put, **given).wait().fine().err
-        assert "keeps versions of replaced and deleted objects: no clean-up of ssbench" in warned
+        assert "of replaced and deleted objects: those of this run stay until" in warned
+
+
+@pytest.mark.program("versitygw")
+def test_a_bucket_with_versions_of_deleted_objects_is_not_taken_for_empty(
+    commands: Commands,
+) -> None:
+    """With a mark of ours, a clean-up would delete them for good."""
+    server = VersityGW()
+    with of_s3(server) as store:
+        server.make_bucket("theirs")
+        client = server.client()
+        enabled = {"Status": "Enabled"}
+        client.put_bucket_versioning(Bucket="theirs", VersioningConfiguration=enabled)
+        client.put_object(Bucket="theirs", Key="photo", Body=b"to be had back")
+        client.delete_object(Bucket="theirs", Key="photo")
+        before = store.versions("theirs")
+        put = ["bench", "put", "theirs", "--count", 2, *store.options, "--workers", 1]
+        ended = commands.master(*put, environment=store.environment).wait()
+        assert ended.status == 1
+        assert 'container "theirs" may hold objects, or versions of deleted ones' in ended.err
+        assert store.versions("theirs") == before
+
+
+def test_a_swift_container_with_versions_of_deleted_objects_is_not_taken_for_empty(
+    commands: Commands, embedded_swift: EmbeddedSwift
+) -> None:
+    with of_swift(embedded_swift) as store:
+        account = Account(embedded_swift)
+        account("PUT", "theirs", X_Versions_Enabled="true")
+        account.put("theirs", "photo")
+        account("DELETE", "theirs/photo")
+        before = store.versions("theirs")
+        put = ["bench", "put", "theirs", "--count", 2, *store.options, "--workers", 1]
+        ended = commands.master(*put).wait()
+        assert ended.status == 1
+        assert 'container "theirs" may hold objects, or versions of deleted ones' in ended.err
+        assert store.versions("theirs") == before
 
 
 def test_stores_without_versions_are_refused_before_workers_start(commands: Commands) -> None:

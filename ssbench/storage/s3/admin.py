@@ -109,7 +109,7 @@ class S3Admin(S3Client):
         return ContainerInfo(policy=None, marked=marked, object_count=count)
 
     def make_container(self, container: str) -> ContainerInfo | None:
-        found = make_marked(self.container_info, self._make, container)
+        found = make_marked(self.container_info, self._make, container, self)
         is_ours = found is None or found.marked or found.object_count == 0
         if self._settings.versioning and (status := self._versioning(container)) != "Enabled":
             self._keep_versions(container, status, is_ours and not self._own.bucket)

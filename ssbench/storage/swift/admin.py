@@ -80,7 +80,7 @@ class SwiftAdmin(SwiftClient):
 
     def make_container(self, container: str) -> ContainerInfo | None:
         # HEAD first: a PUT would add our mark to a container that isn't ours.
-        found = make_marked(self._of_our_policy, self._put_container, container)
+        found = make_marked(self._of_our_policy, self._put_container, container, self)
         if self._settings.versioning and self._versions(container) != "true":
             self._keep_versions(container, found)
         return found
