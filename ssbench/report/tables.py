@@ -274,11 +274,13 @@ def _profile(profile: Row | None) -> str:
 
 def compared_runs(report: Report) -> Table:
     """The runs of a comparison, and how much of each is compared."""
-    rows = []
+    rows, whole = [], "run"
+    if any(section.key == "part" for section in report.sections):
+        whole = "part"
     for run in report["runs"].tables[0].rows:
         compared = f"{plural(run['whole_seconds'], 'whole second')} compared"
         if run["short"] and "side" not in run:
-            compared = "too short for intervals: its figures cover the whole run"
+            compared = f"too short for intervals: its figures cover the whole {whole}"
         rows.append({**run, "run": run["run"].capitalize(), "compared": compared})
     return _table(
         "Runs", rows, ("run", WORD, "Run"), ("scenario_name", WORD, "Scenario"),

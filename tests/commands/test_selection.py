@@ -125,6 +125,21 @@ def test_the_figures_of_a_part_are_those_of_a_run_of_nothing_else(
     assert single[0] == single[1]
 
 
+def test_an_identity_without_a_result_is_a_row(shell: Shell) -> None:
+    """Such as one whose requests all hang until the run ends."""
+    header, *others = records(lambda *_: True)  # of one group of users
+    assert isinstance(header, RunHeader)
+    header = structs.replace(header, store={"urls": URLS, "identities": ["ann", "bob", "cee"]})
+    path = stat_file(shell.folder / "one.gz", [header, *others])
+    rows = json.loads(shell("report-scenario", path, "--json").out)["by_identity"]
+    assert [(row["identity"], row["count"] > 0) for row in rows] == [
+        ("ann", True), ("bob", False), ("cee", False),
+    ]  # fmt: skip
+    assert "IDENTITIES" in shell("report-scenario", path).out
+    only = json.loads(shell("report-scenario", path, "--identity", "ann", "--json").out)
+    assert [row["identity"] for row in only["by_identity"]] == ["ann"]
+
+
 def test_a_time_is_measured_over_its_own_window(whole: Path, shell: Shell) -> None:
     stats = ssbench.read(whole, from_s=4.0, to_s=10.0)
     started = [row for row in rows() if 4 <= (row.start_ns - START_NS) / runs.SECOND < 10]
@@ -215,6 +230,7 @@ def test_stages_are_compared(shell: Shell) -> None:
     stage = ssbench.read(paths[1], stage="peak").total()
     assert found[1]["runs"][1]["count"] == stage.count
     assert found[1]["runs"][1]["requests_per_s"] == pytest.approx(stage.rate_per_s)
+    assert "figures cover the whole part" in shell("compare", *paths, "--stage", "peak").out
     part = json.loads(shell("compare", *paths, "--stage", "peak", "--json").out)
     assert part["total"]["operations"] == [stage.operations] * 2
 

@@ -285,8 +285,17 @@ class RunStats:
         return self._sources("address", self.run.address)
 
     def identities(self) -> list[Source]:
-        """The identities with results; none where there was but one, without a name."""
-        return self._sources("identity", self.run.identity)
+        """The identities, also those without a result; none where there was but one, without a
+        name."""
+        found = {each.name: each for each in self._sources("identity", self.run.identity)}
+        chosen = self.chosen.identity_names
+        if OTHERS_NAME in found or not self.total().count:
+            return [*found.values()]
+        for name in self.run.identities:
+            if name not in found and (not chosen or name in chosen):
+                found[name] = Source(name, "", self._timed(SourceTally()))
+        order = {name: at for at, name in enumerate(self.run.identities)}
+        return sorted(found.values(), key=lambda each: order.get(each.name, len(order)))
 
     def _sources(self, column: str, name_of: Callable[[int], str]) -> list[Source]:
         found: dict[str, SourceTally] = {}
