@@ -215,7 +215,7 @@ def _columns(*cells: str) -> str:
     """A title to the left, figures to the right, and a verdict."""
     widths = _WIDE if len(cells) >= len(_WIDE) else _NARROW
     padded = [
-        f"{cell:<{-width}}" if width < 0 else f"{cell:>{width}}"
+        f"{cell:<{-width}}" if width < 0 else f" {cell:>{width - 1}}"  # apart, if it is too long
         for cell, width in zip(cells, widths, strict=False)
     ]
     return "".join([*padded, *(f"  {word}" for word in cells[len(padded) :])]).rstrip()

@@ -191,6 +191,13 @@ def test_pairs_end_at_their_number_where_the_precision_is_not_reached(
     assert " 99.7% interval\n" in found.out
 
 
+def test_columns_stay_apart_where_an_interval_is_wide(recorded: Callable[..., Said]) -> None:
+    found = recorded([20, 200, 90, 30], "--repeat", 2, "-q")
+    changes = re.findall(r"^Operations/s .*$", found.out, re.MULTILINE)
+    assert changes
+    assert all(re.search(r" x [0-9.,]+ +x [0-9.,e-]+ to x [0-9.,]+  ", each) for each in changes)
+
+
 def test_a_report_says_how_many_pairs_would_tell(recorded: Callable[..., Said]) -> None:
     rates = [51, 97, 70, 60, 45, 80]
     found = recorded(rates, "--repeat", 3, "-q")
