@@ -19,7 +19,6 @@ from tests.e2e.commands import (
     rows_of,
     until,
 )
-from tests.e2e.test_operations import done
 
 pytestmark = pytest.mark.e2e
 
@@ -93,7 +92,7 @@ def test_a_lost_worker_leaves_no_segment(commands: Commands, embedded_swift: Emb
         **KEYS, large_object=large("slo"), container_base="lost", operation_count=60
     )
     started = commands.start_run("-f", path, "--think-time", 0.4, *login(embedded_swift))
-    until("operations", lambda: done(started, "CREATE") > 2, 90)
+    until("operations", lambda: started.on_disk("CREATE") > 2, 90)
     started.workers()[0].send_signal(signal.SIGKILL)
     ended = started.wait().fine(ExitStatus.WORKERS_LOST)
     account = Account(embedded_swift)
