@@ -59,11 +59,12 @@ def test_the_limit_of_a_store_of_known_slots_is_found(commands: Commands) -> Non
 
 
 def test_a_store_of_known_slots_keeps_up_with_a_known_rate(commands: Commands) -> None:
-    """100 operations a second: of more the rest waits, and longer with each second."""
+    """100 operations a second: of more the rest waits, and longer with each second. At 120 a second
+    it is 480 ms in the end, and below 100 a pause of the machine of 300 ms misses no objective."""
     with PacedSwift(1000, 0.04, slots=4) as swift:
         ended, _results = find(
-            commands, swift, "--over", "rate", "--slo", "p90 < 200ms", "--start", 80,
-            "--max-rate", 400, "-u", 40, "--precision", 20,
+            commands, swift, "--over", "rate", "--slo", "p90 < 350ms", "--start", 80,
+            "--max-rate", 400, "-u", 80, "--precision", 20, "--step-seconds", 2,
         )  # fmt: skip
     made = json.loads(ended.fine().out)
     assert made["complete"]
