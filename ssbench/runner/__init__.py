@@ -31,7 +31,7 @@ def run(
 
     :param stop: call it, from any thread, to end the run early.
     :raises SsbenchError: the run failed before there were results.
-    :raises KeyboardInterrupt: it was stopped before its first operation.
+    :raises KeyboardInterrupt: it was stopped before the store was changed.
     :raises Aborted: it was ended at once after that.
     """
     scenario = resolve(config)

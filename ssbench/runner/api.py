@@ -112,7 +112,7 @@ def run(scenario: Path | Mapping[str, object], **settings: Any) -> RunResult:
 
     :param scenario: path of a file, name of a canned scenario, or the scenario itself.
     :raises SsbenchError: the run failed before there were results.
-    :raises KeyboardInterrupt: it was stopped before its first operation.
+    :raises KeyboardInterrupt: it was stopped before the store was changed.
     :raises Aborted: ``stop`` was called twice, and objects may remain in the store.
     """
     return runner.run(*_checked(scenario, settings))

@@ -160,7 +160,7 @@ class PairedRuns:
             if aborted.result.has_results:
                 self.left_out.append((aborted.result.path, "aborted"))
             raise
-        except KeyboardInterrupt as interrupt:  # before its first operation
+        except KeyboardInterrupt as interrupt:  # before it changed the store
             if self._runs == 1:
                 raise
             return self._end(ExitStatus.INTERRUPTED, f"{name}: {interrupt}")

@@ -179,18 +179,26 @@ def make_containers(
     *,
     policy: str | None = None,
     use_existing: bool = False,
+    changing: Callable[[], None] | None = None,
 ) -> None:
     """Make missing containers, ``client.concurrency`` at once; calls ``progress(done, total)``.
 
     :param policy: that of the storage's settings, for error messages.
     :param use_existing: also use containers that hold objects and have no mark.
+    :param changing: called before each request that changes the store; may raise.
     :raises SsbenchError: a container can't be made. Those made before stay for the next run.
     """
     storage = client.storage
 
     def make(name: str) -> None:
         try:
-            found = client.call(storage.make_container, name)
+            if changing and storage.concurrency == "threads":
+                # Called here: what it changes belongs to this thread.
+                if _is_to_change(client, name):
+                    changing()
+                found = client.call(storage.make_container, name)
+            else:
+                found = client.call(storage.make_container, name, changing)
         except StorageError as error:
             raise SsbenchError(_why_not_made(storage, name, policy, error)) from error
         if not (found is None or use_existing or found.marked or found.object_count == 0):
@@ -223,6 +231,15 @@ def check_marks(
             raise SsbenchError(_not_ours(name, None))
 
     for_each(client, check_mark, names, lambda done: progress(done, len(names)))
+
+
+def _is_to_change(client: RetryingClient, name: str) -> bool:
+    """Whether ``make_container`` would create the container or set our mark."""
+    try:
+        found = client.call(client.storage.container_info, name)
+    except StorageError as error:
+        return error.status == 404
+    return not found.marked and found.object_count == 0
 
 
 def _not_ours(name: str, object_count: int | None) -> str:

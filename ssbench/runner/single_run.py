@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -97,7 +98,7 @@ class RunResult(Struct):
 
 
 class Aborted(KeyboardInterrupt):
-    """A run was ended at once, after its first operation; objects may remain in the store."""
+    """A run was ended at once, after it had changed the store; objects may remain there."""
 
     def __init__(self, reason: str, result: RunResult) -> None:
         super().__init__(reason)
@@ -141,7 +142,7 @@ class Run:
         """Run; returns when the stat file is complete and closed.
 
         :raises SsbenchError: it failed before there were results.
-        :raises KeyboardInterrupt: it was stopped before its first operation.
+        :raises KeyboardInterrupt: it was stopped before the store was changed.
         :raises Aborted: it was ended at once after that.
         """
         self.session.warnings.clear()
@@ -186,7 +187,7 @@ class Run:
         if unheld:
             session.warn(f"The mix of operations can't be held: {unheld}")
         if session.has_containers:
-            writer.release()  # earlier runs of the series have results
+            writer.release()  # earlier runs of the series changed the store
         try:
             # The store is checked while workers start; containers are made once they are here.
             self._check_store(settings)
@@ -318,7 +319,7 @@ class Run:
         """Create the containers, once a session. A run without uploads creates none, and only
         changes objects in containers with our mark.
 
-        From then on there is a stat file, and a report of a stopped run.
+        From the first change of the store on there is a stat file, and a report of a stopped run.
 
         :raises KeyboardInterrupt: it was stopped before that.
         :raises SsbenchError: a container can't be made, or is not ours.
@@ -329,16 +330,17 @@ class Run:
         if needed and not self.stop.requested and not session.has_containers:
             try:
                 with session.workers_kept():
-                    self._make_containers(settings)
+                    self._make_containers(settings, writer.release)
                 session.has_containers = True
-            except SsbenchError:
+            except SsbenchError as error:
                 if not self.stop.requested:
                     raise
+                session.warn(str(error))  # it ends anyway, gracefully
         if self.stop.requested and writer.held:
             self.stop.end()
         writer.release()  # the initial objects may be next
 
-    def _make_containers(self, settings: StorageSettings) -> None:
+    def _make_containers(self, settings: StorageSettings, changing: Callable[[], None]) -> None:
         scenario, session = self.scenario, self.session
         containers = naming_of(settings).containers
         with (
@@ -350,7 +352,7 @@ class Run:
                 return
             make_containers(
                 client, containers, progress, policy=scenario.policy,
-                use_existing=self.config.use_existing,
+                use_existing=self.config.use_existing, changing=changing,
             )  # fmt: skip
 
     def _release_workers(self, master: Master) -> None:

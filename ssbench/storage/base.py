@@ -209,13 +209,17 @@ class StoreAdmin(OpenStore, Protocol):
         :raises StorageError: status 404 if the container doesn't exist.
         """
 
-    def make_container(self, container: str) -> ContainerInfo | None:
+    def make_container(
+        self, container: str, changing: Callable[[], None] | None = None
+    ) -> ContainerInfo | None:
         """Create a container with our ownership mark and the settings' placement.
 
         Returns None if the container was created, else the metadata of the existing one. An
         existing empty container gets our mark; one that holds objects, or of which the store
         can't tell (``object_count`` None), is left unchanged.
 
+        :param changing: called before each request that changes the store; its exceptions
+            propagate.
         :raises StorageError: status 409 if the container exists with another policy.
         """
 
@@ -356,6 +360,7 @@ def make_marked(
     info: Callable[[str], ContainerInfo],
     make: Callable[[str, ContainerInfo | None], ContainerInfo | None],
     container: str,
+    changing: Callable[[], None] | None,
     versions: VersionAdmin | None = None,
 ) -> ContainerInfo | None:
     """``StoreAdmin.make_container`` of a store that can mark an empty container. One with versions
@@ -371,6 +376,8 @@ def make_marked(
         return found
     if found is not None and versions is not None and _has_versions(versions, container):
         return replace(found, object_count=None)
+    if changing is not None:
+        changing()
     return make(container, found) or found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from time import perf_counter_ns
 from typing import Literal
 
@@ -55,7 +55,11 @@ class NoopStorage:
     def container_info(self, container: str) -> ContainerInfo:
         return ContainerInfo(self._placement, marked=True, object_count=0)
 
-    def make_container(self, container: str) -> ContainerInfo | None:
+    def make_container(
+        self, container: str, changing: Callable[[], None] | None = None
+    ) -> ContainerInfo | None:
+        if changing is not None:
+            changing()
         return None
 
     def list_containers(self, prefix: str, marker: str, limit: int) -> list[ContainerEntry]:

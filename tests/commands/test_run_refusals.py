@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from ssbench.core.errors import ExitStatus
+from ssbench.core.errors import ExitStatus, SsbenchError
 from ssbench.core.messages import ControlState
 from ssbench.core.model import Phase
 from ssbench.core.records import Record, RunFooter
@@ -50,29 +51,21 @@ def test_a_full_disk_at_the_footer(shell: Shell, monkeypatch: pytest.MonkeyPatch
     assert read_stats(str(shell.results)).run.footer is None
 
 
-# A start that fails leaves no stat file ---------------------------------------------------
+# A start that fails leaves no stat file, as long as nothing was changed ----------------------
 
 
 def interrupt_at_once(master: Master, *args: object) -> None:
     os.kill(os.getpid(), 2)
 
 
-def refused_container(self: Any, name: str) -> ContainerInfo:
+def refused_container(self: Any, name: str, changing: Callable[[], None]) -> ContainerInfo:
     return ContainerInfo(None, marked=False, object_count=7)
-
-
-def interrupted_container(self: Any, name: str) -> None:
-    if name.endswith("0"):
-        os.kill(os.getpid(), 2)
 
 
 FAILED_STARTS: dict[str, tuple[int, type, str, object, ExitStatus]] = {
     "no worker": (0, Master, "wait_for_workers", None, ExitStatus.WORKERS_LOST),
     "Ctrl-C while it waits": (
         0, Master, "wait_for_workers", interrupt_at_once, ExitStatus.INTERRUPTED,
-    ),
-    "Ctrl-C while it creates containers": (
-        1, NoopStorage, "make_container", interrupted_container, ExitStatus.INTERRUPTED,
     ),
     "somebody's container": (
         1, NoopStorage, "make_container", refused_container, ExitStatus.FAILED,
@@ -82,7 +75,7 @@ FAILED_STARTS: dict[str, tuple[int, type, str, object, ExitStatus]] = {
 
 @pytest.mark.parametrize("older", [False, True], ids=["new", "older file"])
 @pytest.mark.parametrize("start", FAILED_STARTS.values(), ids=FAILED_STARTS)
-def test_a_start_that_fails_leaves_no_stat_file(
+def test_a_start_that_changes_nothing_leaves_no_stat_file(
     start: tuple[int, type, str, object, ExitStatus],
     older: bool,
     shell: Shell,
@@ -101,6 +94,21 @@ def test_a_start_that_fails_leaves_no_stat_file(
     if older:
         assert shell.results.read_bytes() == before
     assert "results saved to" not in said.err
+
+
+def test_the_stat_file_stays_once_a_container_is_created(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail_at_the_second(self: Any, name: str, changing: Callable[[], None]) -> None:
+        if name.endswith("1"):
+            raise SsbenchError("no more")
+        changing()
+
+    monkeypatch.setattr(NoopStorage, "make_container", fail_at_the_second)
+    assert shell.run(container_concurrency=1).status is ExitStatus.FAILED
+    stats = read_stats(str(shell.results))
+    assert stats.run.header.run_id
+    assert stats.run.footer is None
 
 
 # What options give to the master, the workers and the store ---------------------------------
@@ -153,7 +161,9 @@ def test_a_scenario_beyond_the_limits_of_the_store_is_rejected_before_any_change
     limits = StoreLimits(max_object_size=50, policies=("gold",))
     changed: list[str] = []
     monkeypatch.setattr(NoopStorage, "limits", lambda self: limits)
-    monkeypatch.setattr(NoopStorage, "make_container", lambda self, name: changed.append(name))
+    monkeypatch.setattr(
+        NoopStorage, "make_container", lambda self, name, changing: changed.append(name)
+    )
     said = shell.run("-p", "silver")
     assert said.status is ExitStatus.USAGE
     assert '\n--policy: the store has no storage policy "silver"; those it has: gold' in said.err

@@ -176,7 +176,9 @@ def test_a_series_creates_containers_once_and_releases_workers_at_the_end(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, control_states: list[ControlState]
 ) -> None:
     states, made = control_states, list[str]()
-    monkeypatch.setattr(NoopStorage, "make_container", lambda self, name: made.append(name))
+    monkeypatch.setattr(
+        NoopStorage, "make_container", lambda self, name, changing: made.append(name)
+    )
     assert sweep(shell, "users=1,2", "-q", "-R").status is ExitStatus.OK
     assert sorted(made) == ["ssbench_000000", "ssbench_000001"]
     assert states[-1].is_goodbye

@@ -26,7 +26,8 @@ class Place(NamedTuple):
     admin: Any
     make: Callable[..., None]  #: a container with objects of these names, by somebody else
     contents: Callable[[], set[str]]  #: ``container/`` and ``container/object``; the mark is one
-    marks_empty: bool = True  #: an empty container of somebody else's gets our mark
+    #: Contents of containers of somebody else's that get our mark, or our run's id in it.
+    changed: tuple[tuple[str, ...], ...] = ((),)
     names_are_paths: bool = True  #: of containers
 
 
@@ -76,7 +77,7 @@ def on_webdav(folder: Path) -> Iterator[Place]:
 
     with driver_on("webdav", tree, kind=open_admin, paths=("/dav/",)) as (admin, _):
         yield Place(
-            admin, make, lambda: {each[5:] for each in tree.paths} - {""}, marks_empty=False
+            admin, make, lambda: {each[5:] for each in tree.paths} - {""}, changed=((MARK,),)
         )
 
 
@@ -104,17 +105,17 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
 
 
 @pytest.mark.parametrize("there", [None, (), (MARK,), ("theirs",)])
-def test_a_new_container_and_an_empty_one_become_ours(
+def test_the_caller_hears_before_a_container_becomes_ours(
     place: Place, there: tuple[str, ...] | None
 ) -> None:
     if there is not None:
         place.make(NAME, *there)
-    had = place.contents()
-    found = place.admin.make_container(NAME)
+    had, heard = place.contents(), list[set[str]]()
+    found = place.admin.make_container(NAME, lambda: heard.append(place.contents()))
     assert (found is None) == (there is None)
-    is_ours = there in (None, (MARK,)) or (there == () and place.marks_empty)
-    assert place.admin.owns(NAME) == is_ours
-    assert place.contents() == (had | {f"{NAME}/", f"{NAME}/{MARK}"} if is_ours else had)
+    assert heard == [had] * (there is None or there in place.changed)
+    assert place.admin.owns(NAME) == (there == (MARK,) or bool(heard))
+    assert place.contents() == (had | {f"{NAME}/", f"{NAME}/{MARK}"} if heard else had)
 
 
 def test_a_container_of_somebody_else_is_not_deleted(place: Place) -> None:

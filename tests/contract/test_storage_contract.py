@@ -427,6 +427,17 @@ def test_containers_are_created_once_and_deleted_when_empty(subject: Subject, st
         assert caught.value.status == 404
 
 
+def test_a_change_is_announced_before_it_is_sent(subject: Subject, storage: Any) -> None:
+    def refuse() -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        storage.make_container("contract-new", refuse)
+    if subject.stateful:
+        assert storage.list_containers("contract-new", "", 10) == []
+        storage.make_container("contract_000000", refuse)  # it is there, and marked
+
+
 def test_a_container_with_another_policy_is_rejected(subject: Subject, storage: Any) -> None:
     if not subject.policies:
         with pytest.raises(UsageError):

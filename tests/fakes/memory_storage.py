@@ -171,12 +171,16 @@ class MemoryStorage:
         with self._request("container_facts", container):
             return self._facts(self.store.container(container))
 
-    def make_container(self, container: str) -> ContainerInfo | None:
+    def make_container(
+        self, container: str, changing: Callable[[], None] | None = None
+    ) -> ContainerInfo | None:
         with self._request("make_container", container):
             wanted = self.settings.placement
             if wanted is not None and wanted.lower() not in self.store.policies:
                 raise status_error(400, f"no such storage policy: {wanted}")
             there = self.store.containers.get(container)
+            if changing is not None and (there is None or not (there.marker or there.objects)):
+                changing()
             if there is None:
                 policy = wanted.lower() if wanted else self.store.policies[0]
                 self.store.containers[container] = MemoryContainer(policy, marker=True)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from threading import get_ident
 from typing import Any
 
 import gevent
@@ -184,3 +185,14 @@ def test_an_unmarked_container_with_objects_is_rejected_without_the_option() -> 
     make_containers(client(storage_of(store), 1), NAMES, use_existing=True)
     assert sorted(store.containers) == NAMES
     assert not store.containers[NAMES[1]].marker, "using it makes it no more ours than it was"
+
+
+def test_changes_are_announced_in_this_thread_also_where_a_driver_blocks() -> None:
+    store = MemoryStore()
+    store.add(NAMES[1], marker=True)
+    storage = storage_of(store)
+    storage.concurrency = "threads"  # its methods are called in other threads
+    announced: list[int] = []
+    make_containers(client(storage, 4), NAMES, changing=lambda: announced.append(get_ident()))
+    assert announced == [get_ident()] * (len(NAMES) - 1)
+    assert all(store.containers[name].marker for name in NAMES)

@@ -233,7 +233,9 @@ class DictStorage:
     def container_info(self, container: str) -> ContainerInfo:
         return typed(ContainerInfo, self._ask("container", container=container)[1]["info"])
 
-    def make_container(self, container: str) -> ContainerInfo | None:
+    def make_container(
+        self, container: str, changing: Callable[[], None] | None = None
+    ) -> ContainerInfo | None:
         try:
             found = self.container_info(container)
         except StorageError as error:
@@ -243,6 +245,8 @@ class DictStorage:
         if found and self._settings.placement not in (None, found.policy):
             raise StorageError(ErrorKind.STATUS, f"it is under {found.policy}", status=409)
         if found is None or (not found.marked and not found.object_count):
+            if changing:
+                changing()
             self._ask("make", container=container, policy=self._settings.placement or "gold")
         return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 from ssbench.core.errors import StorageError
@@ -70,8 +70,10 @@ class FileAdmin(FileClient):
         is_empty = next(self._tree.files(container), None) is None
         return ContainerInfo(None, marked, 0 if is_empty else None)
 
-    def make_container(self, container: str) -> ContainerInfo | None:
-        return make_marked(self.container_info, self._make, container)
+    def make_container(
+        self, container: str, changing: Callable[[], None] | None = None
+    ) -> ContainerInfo | None:
+        return make_marked(self.container_info, self._make, container, changing)
 
     def _make(self, container: str, found: ContainerInfo | None) -> ContainerInfo | None:
         with failing_as(container):

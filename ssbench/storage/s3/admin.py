@@ -6,7 +6,7 @@ leave out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from heapq import nsmallest
 from time import time
@@ -108,16 +108,20 @@ class S3Admin(S3Client):
             raise StorageError(ErrorKind.STATUS, f"there is no {place.path}", status=404)
         return ContainerInfo(policy=None, marked=marked, object_count=count)
 
-    def make_container(self, container: str) -> ContainerInfo | None:
-        found = make_marked(self.container_info, self._make, container, self)
+    def make_container(
+        self, container: str, changing: Callable[[], None] | None = None
+    ) -> ContainerInfo | None:
+        found = make_marked(self.container_info, self._make, container, changing, self)
         is_ours = found is None or found.marked or found.object_count == 0
         if self._settings.versioning and (status := self._versioning(container)) != "Enabled":
-            self._keep_versions(container, status, is_ours and not self._own.bucket)
+            self._keep_versions(container, status, is_ours and not self._own.bucket, changing)
         if self._settings.object_lock is not None:
-            self._allow_locks(container, is_ours and not self._own.bucket)
+            self._allow_locks(container, is_ours and not self._own.bucket, changing)
         return found
 
-    def _keep_versions(self, container: str, status: str, may: bool) -> None:
+    def _keep_versions(
+        self, container: str, status: str, may: bool, changing: Callable[[], None] | None
+    ) -> None:
         """Turn versions on, if it is for us to do that.
 
         :raises StorageError: the bucket, or the store, keeps none.
@@ -130,6 +134,8 @@ class S3Admin(S3Client):
                 f" {printable(status).lower() or 'off'}, and not ours to change: turn it on, or"
                 " leave out versioning",
             )
+        if changing is not None:
+            changing()
         body = f'<VersioningConfiguration xmlns="{NAMESPACE}"><Status>Enabled</Status>'
         self._configure(place, "versioning=", f"{body}</VersioningConfiguration>", "versions")
         if self._versioning(container) != "Enabled":
@@ -138,7 +144,7 @@ class S3Admin(S3Client):
                 f"the store keeps no versions of objects in bucket {place.bucket_path[1:]}",
             )
 
-    def _allow_locks(self, container: str, may: bool) -> None:
+    def _allow_locks(self, container: str, may: bool, changing: Callable[[], None] | None) -> None:
         """Allow locks on objects, as ``_keep_versions`` turns versions on.
 
         :raises StorageError: the bucket, or the store, has none.
@@ -154,6 +160,8 @@ class S3Admin(S3Client):
                 f"bucket {place.bucket_path[1:]} has no object lock, and is not ours to change:"
                 " enable object lock in it, or leave out object_lock",
             )
+        if changing is not None:
+            changing()
         body = f'<ObjectLockConfiguration xmlns="{NAMESPACE}"><ObjectLockEnabled>Enabled'
         body += "</ObjectLockEnabled></ObjectLockConfiguration>"
         self._configure(place, "object-lock=", body, "locks")

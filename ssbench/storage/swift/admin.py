@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import time
 from urllib.parse import quote, unquote
 
@@ -78,14 +78,21 @@ class SwiftAdmin(SwiftClient):
         headers = collector.headers.items()
         return container_info({name: self._secrets.masked(text) for name, text in headers})
 
-    def make_container(self, container: str) -> ContainerInfo | None:
+    def make_container(
+        self, container: str, changing: Callable[[], None] | None = None
+    ) -> ContainerInfo | None:
         # HEAD first: a PUT would add our mark to a container that isn't ours.
-        found = make_marked(self._of_our_policy, self._put_container, container, self)
+        found = make_marked(self._of_our_policy, self._put_container, container, changing, self)
         if self._settings.versioning and self._versions(container) != "true":
-            self._keep_versions(container, found)
+            self._keep_versions(container, found, changing)
         return found
 
-    def _keep_versions(self, container: str, found: ContainerInfo | None) -> None:
+    def _keep_versions(
+        self,
+        container: str,
+        found: ContainerInfo | None,
+        changing: Callable[[], None] | None,
+    ) -> None:
         """Turn versions on in a container of ours.
 
         :raises StorageError: the store keeps none, or the container is of others.
@@ -93,6 +100,8 @@ class SwiftAdmin(SwiftClient):
         if found is not None and not found.marked and found.object_count != 0:
             why = "keeps no versions, and ssbench did not make it"
             raise StorageError(ErrorKind.STATUS, f"{container} {why}: leave out versioning")
+        if changing is not None:
+            changing()
         self.request("POST", quoted_name(container), None, None, f"{_VERSIONS}: true\r\n", b"")
         if self._versions(container) != "true":
             raise StorageError(ErrorKind.STATUS, "the store keeps no versions of objects")

@@ -91,7 +91,9 @@ class WebdavAdmin(WebdavClient):
             return ContainerInfo(None, True, None)  # too many to count
         return ContainerInfo(None, True, len(names))
 
-    def make_container(self, container: str) -> ContainerInfo | None:
+    def make_container(
+        self, container: str, changing: Callable[[], None] | None = None
+    ) -> ContainerInfo | None:
         found = unless_missing(self.container_info, container)
         if found is None:
             self._unmarked.discard(container)
@@ -99,8 +101,12 @@ class WebdavAdmin(WebdavClient):
         if found is not None and (found.marked or container not in self._unmarked):
             run = self._settings.run_id
             if found.marked and run and run not in (runs := self._runs(container)):
+                if changing is not None:
+                    changing()
                 self._put_mark(container, runs)
             return found
+        if changing is not None:
+            changing()
         path = self._path(container)
         if found is None and self._make_folder(path).status == 405:  # another client has made it
             return self.container_info(container)

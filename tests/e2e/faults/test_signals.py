@@ -133,7 +133,9 @@ def test_a_signal_while_waiting_for_workers(lively: Lively, row: Row) -> None:
     assert row.recovered() < AT_ONCE_S
     assert ended.err.splitlines()[-1] == "ssbench-master: interrupted by SIGINT"
     assert "no worker joined" not in ended.err
-    assert requests(lively.swift, lively.base) == [], "containers come after workers"
+    # Whether it keeps versions is asked before.
+    asked = {each.method for each in requests(lively.swift, lively.base)}
+    assert asked <= {"HEAD"}, "containers come after workers"
     assert not ended.results.exists(), "nothing was changed"
     row.saw("status 5, one line, no stat file: nothing was sent that changes the store")
 
