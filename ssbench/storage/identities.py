@@ -163,7 +163,7 @@ class IdentitiesLogin:
         self._serials = count(1)
         self._providers: dict[str, CredentialsProvider] = {}
         for name, own in options_of_each(options):
-            with _naming(name):
+            with _naming(name, f" (an identity's own values are in the file of {FLAG})"):
                 self._providers[name] = open_one(own)
         each = [*self._providers.values()]
         notes = [note for provider in each for note in provider.notes]
@@ -235,13 +235,13 @@ class IdentitiesLogin:
 
 
 @contextmanager
-def _naming(name: str) -> Iterator[None]:
-    """Errors within name the identity."""
+def _naming(name: str, more: str = "") -> Iterator[None]:
+    """Errors within name the identity, and end with ``more``."""
     try:
         yield
     except (AuthError, UsageError) as error:
         kind_of = UsageError if isinstance(error, UsageError) else AuthError
-        raise kind_of(f"identity {preview(name)}: {error}") from error
+        raise kind_of(f"identity {preview(name)}: {error}{more}") from error
 
 
 def names_of(settings: StorageSettings) -> list[str]:

@@ -113,11 +113,7 @@ class WorkerTransport:
 
     def send(self, message: Message) -> bool:
         """Send to the master; False if it does not take the message now."""
-        try:
-            self._results.send(encode(message, self.secret), zmq.NOBLOCK)
-        except zmq.Again:
-            return False
-        return True
+        return _sent(self._results, message, self.secret)
 
     def check_network(self, check: NetworkCheck) -> NetworkResult:
         """Measure a connection, in any thread; may take as long as the check says.
@@ -186,11 +182,7 @@ class Control:
 
     def send(self, message: Message) -> bool:
         """Send to the master; False if it does not take the message now."""
-        try:
-            self._heartbeats.send(encode(message, self._secret), zmq.NOBLOCK)
-        except zmq.Again:
-            return False
-        return True
+        return _sent(self._heartbeats, message, self._secret)
 
     def close(self) -> None:
         """Close both; by the thread that used them."""
@@ -198,3 +190,12 @@ class Control:
             monitor.close()
         self._states.close(0)
         self._heartbeats.close(0)
+
+
+def _sent(sock: zmq.Socket[bytes], message: Message, secret: bytes) -> bool:
+    """Send a message; False if the socket does not take it now."""
+    try:
+        sock.send(encode(message, secret), zmq.NOBLOCK)
+    except zmq.Again:
+        return False
+    return True

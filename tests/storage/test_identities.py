@@ -22,7 +22,7 @@ from ssbench.storage.identities import (
     parse_identities,
 )
 from ssbench.storage.options import Identity, StoreOptions
-from ssbench.storage.registry import with_identities
+from ssbench.storage.registry import open_provider, with_identities
 from tests.fakes.terminal import must_be_line
 
 KEYS = {"user": "user", "os_username": "os_username", "key": "key"}
@@ -179,6 +179,14 @@ def test_a_login_that_fails_is_named() -> None:
     providers[0].fails = True
     with pytest.raises(AuthError, match=r'^identity "A": refused; 2 more identities failed$'):
         both.log_in()
+
+
+def test_what_an_identity_lacks_is_said_of_its_file() -> None:
+    tenants = (Identity("ann", {"user": "acme:ann"}), Identity("bob", {"user": "b", "key": "k"}))
+    mine = StoreOptions("swift", given={"auth": "http://h/auth/v1.0"}, tenants=tenants)
+    wanted = r'^identity "ann": credentials are incomplete: .* missing \(.* file of --identities\)$'
+    with pytest.raises(UsageError, match=wanted):
+        open_provider(mine)
 
 
 class Driver:

@@ -20,7 +20,7 @@ from ssbench.core.bodycheck import claimed_md5
 from ssbench.core.columns import MAX_ARGUMENT_BYTES
 from ssbench.core.content import content_mark, source_of
 from ssbench.core.errors import StorageError, UsageError
-from ssbench.core.model import ErrorKind, Job, LargeObject, LargeRead, ObjectLock, Timing
+from ssbench.core.model import ErrorKind, Job, LargeObject, LargeRead, Timing
 from ssbench.core.naming import (
     CONTENT_HEADER,
     HEADERS_HEADER,
@@ -319,17 +319,12 @@ class HttpStorage(HttpClient, ABC):
         return self.checksum_lines(sum_of(self._begin_sum, upload).hex())
 
     def _write_checked(self, job: Job, deadline_ns: int, *, lines: str = "") -> Timing:
-        """An upload that is verified, locked, or whose version is to be known."""
-        response, lock = Collector(), self._settings.object_lock
-        lines += self.lock_lines(lock) if lock else ""
+        """An upload that is verified, or whose version is to be known."""
+        response = Collector()
         timing = self._write(job, deadline_ns, response, lines=lines)
         if self._settings.verify:
             self._check_write(job, job, deadline_ns, response, timing)
         return self.with_version(timing, response)
-
-    def lock_lines(self, lock: ObjectLock) -> str:
-        """The header lines of an upload that is locked."""
-        raise NotImplementedError  # no scenario for this store has a lock
 
     def with_version(self, timing: Timing, response: Collector) -> Timing:
         """With the id of the version that a response names."""

@@ -162,12 +162,11 @@ class S3Storage(S3Client, VersionedStorage):
             raise self.status_error("DELETE", timing)
         return timing
 
-    def lock_lines(self, lock: ObjectLock) -> str:
-        until = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + lock.seconds))
-        return (
-            f"x-amz-object-lock-mode: {lock.mode.upper()}\r\n"
-            f"x-amz-object-lock-retain-until-date: {until}\r\n"
-        )
+    def _write_checked(self, job: Job, deadline_ns: int, *, lines: str = "") -> Timing:
+        """Also of one that is locked."""
+        lock = self._settings.object_lock
+        more = _lock_lines(lock) if lock else ""
+        return super()._write_checked(job, deadline_ns, lines=lines + more)
 
     def _check_read(self, job: Job, body: Collector, timing: Timing) -> None:
         body.headers = neutral(body.headers)
@@ -674,3 +673,12 @@ class MultipartObjects(ObjectsInParts):
             method, place, path, query, headers, collector, body, payload_hash=payload_hash,
             deadline_ns=deadline_ns, url=url, missing_ok=missing_ok,
         )  # fmt: skip
+
+
+def _lock_lines(lock: ObjectLock) -> str:
+    """The header lines of an upload that is locked from now on."""
+    until = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + lock.seconds))
+    return (
+        f"x-amz-object-lock-mode: {lock.mode.upper()}\r\n"
+        f"x-amz-object-lock-retain-until-date: {until}\r\n"
+    )
