@@ -13,6 +13,7 @@ from ssbench.core.operations import row_of
 from ssbench.core.records import ClockRecord, MarkRecord, PhaseRecord, ResultBatch
 from ssbench.embedded import EmbeddedSwift
 from tests.e2e.commands import Commands, check_all_done, login, rows_of, until
+from tests.fakes.paced_swift import PacedSwift, reads_of
 
 SECOND = 1_000_000_000
 
@@ -95,24 +96,21 @@ def test_stages_have_their_own_users_and_rates(commands: Commands) -> None:
 
 
 def test_users_come_and_go_with_the_stages(commands: Commands) -> None:
-    """Who thinks for 100 ms begins 11 operations a second at most; one who leaves, one more."""
-    stages = [{"seconds": 1, "users": 2}, {"seconds": 2, "users": 40}, {"seconds": 1, "users": 4}]
-    path = commands.scenario(operation_count=None, user_count=None, stages=stages)
-    ended = commands.run("-f", path, "--noop", "--think-time", "0.1").fine()
-    marks, rows = times(ended.results)
-    assert [mark.users for mark in marks] == [2, 40, 4, 4]
-    assert ended.stats.total().errors == 0
-    first, second, third, end = (mark.at_ns for mark in marks)
-    # Half a second is left out where the stages change: workers learn of it late on a busy host.
+    """A stage ends by a count, and each operation takes 50 ms: a slow host changes nothing."""
+    stages = [{"operation_count": 10 * users, "users": users} for users in (2, 40, 4)]
+    keys = {"operation_count": None, "user_count": None, "stages": stages}
+    with PacedSwift(1000, 0.05) as store:
+        path = commands.scenario(**{**reads_of(1000), **keys})
+        ended = commands.run("-f", path, "-S", store.url, "-T", "token").fine()
+    marks, rows = times(ended.results, by_master=True)
+    assert [mark.users for mark in marks if mark.name == "stage"] == [2, 40, 4]
+    assert ended.counted() == (460, 0, 0)
     few, many, fewer = (
-        sum(begin <= start < end for _, start, _ in rows)
-        for begin, end in (
-            (first, second - SECOND // 2), (second, third), (third + SECOND // 2, end),
-        )
-    )  # fmt: skip
-    assert few <= 2 * (5 + 1)
-    assert many > 4 * (20 + 1), "more than users of the other stages can begin"
-    assert fewer <= 4 * (5 + 1) + 40
+        most_at_once(rows[low:high]) for low, high in ((0, 20), (20, 420), (420, 460))
+    )
+    assert few <= 2
+    assert 4 < many <= 40, "more than users of the other stages"
+    assert fewer <= 4
 
 
 def test_each_group_performs_its_own_operations_on_swift(

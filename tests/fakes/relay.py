@@ -188,6 +188,13 @@ class Relay:
             self._open.clear()
 
 
+def refused() -> int:
+    """Attempts to connect that failed on this host until now, those of anybody."""
+    with open("/proc/net/snmp") as file:
+        names, values = (line.split() for line in file if line.startswith("Tcp:"))
+    return int(values[names.index("AttemptFails")])
+
+
 def _shut(sock: socket.socket) -> None:
     with suppress(OSError):
         sock.shutdown(socket.SHUT_RDWR)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 
 import pytest
 
@@ -23,7 +22,7 @@ from tests.e2e.faults.hostile import (
 )
 from tests.e2e.faults.matrix import Row
 from tests.fakes.hostile_swift import HostileSwift
-from tests.fakes.relay import Relay
+from tests.fakes.relay import Relay, refused
 from tests.fakes.server_behaviours import CHUNKED, OK, START, dripping, keep, leave, reset, saying
 
 K = ErrorKind
@@ -113,7 +112,7 @@ def test_a_server_that_is_killed(commands: Commands, row: Row) -> None:
     row.saw(f"{refused.count} connect, {others} in flight failed; {ended.took_s:.0f} s")
 
 
-@pytest.mark.fault("store: killed in the middle of a run, back after 2 s")
+@pytest.mark.fault("store: killed in the middle of a run, and back")
 def test_a_server_that_comes_back(commands: Commands, row: Row) -> None:
     path = commands.scenario(**LASTING)
     with HostileSwift({}) as swift, Relay(swift.port) as gate:
@@ -125,7 +124,8 @@ def test_a_server_that_comes_back(commands: Commands, row: Row) -> None:
         started = commands.start_run("-f", path, *options, workers=1)
         until("an operation of each user is in flight", lambda: gate.held >= USERS)
         gate.shut()
-        time.sleep(2)
+        away = refused()
+        until("attempts to connect are refused", lambda: refused() >= away + 2 * USERS)
         reads = swift.methods().count("GET")
         gate.reopen()
         row.strike()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -15,7 +14,7 @@ from tests.e2e.faults.hostile import SILENT, Fault, failures, judged, signs
 from tests.e2e.faults.matrix import Row
 from tests.e2e.stores import Store, http_stores
 from tests.fakes.breaking_proxy import BreakingProxy, Lie, with_body, with_etag
-from tests.fakes.relay import Relay
+from tests.fakes.relay import Relay, refused
 from tests.fakes.server_behaviours import OK, START, keep, reading, reset, saying, stall
 from tests.timing import STALL_S
 
@@ -130,7 +129,8 @@ def test_an_outage_is_survived(store: Store, commands: Commands, row: Row) -> No
         gate.hold()
         until("an operation of each user is in flight", lambda: gate.held >= USERS)
         gate.shut()
-        time.sleep(2)
+        away = refused()
+        until("attempts to connect are refused", lambda: refused() >= away + 2 * USERS)
         before = started.on_disk("READ")
         row.strike()
         gate.reopen()
