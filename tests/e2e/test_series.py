@@ -18,6 +18,7 @@ import pytest
 from ssbench.core.errors import StatFileError
 from tests.e2e.commands import Commands, Ended, free_ports, stats_of, until
 from tests.fakes.paced_swift import PacedSwift, reads_of
+from tests.timing import AT_ONCE_S
 
 READS = {
     "operation_count": None,
@@ -37,17 +38,17 @@ def find(commands: Commands, swift: PacedSwift, *words: object) -> tuple[Ended, 
 
 def test_the_limit_of_a_store_of_known_slots_is_found(commands: Commands) -> None:
     """4 slots of 40 ms do 100 operations a second; by Little's law the mean of u users is
-    10 ms x u once u is above 4, and 175 ms are kept by up to 17 users."""
+    10 ms x u once u is above 4, and 175 ms are kept by up to 17 users; on a busy host, by fewer."""
     with PacedSwift(1000, 0.04, slots=4) as swift:
         ended, results = find(
             commands, swift, "--slo", "mean < 175ms", "--start", 4, "--max-users", 64
         )
     made = json.loads(ended.fine().out)
     assert made["complete"]
-    assert 15 <= made["largest_kept"] <= 18, made
+    assert made["largest_kept"] <= 18, made
     assert made["smallest_broken"] == made["largest_kept"] + 1
     loads = [step["users"] for step in made["steps"]]
-    assert loads[:3] == [4, 8, 16]
+    assert loads[:2] == [4, 8]
     # Both are run again, and once more where that contradicted.
     assert all(loads.count(made[end]) >= 2 for end in ("largest_kept", "smallest_broken")), loads
     for at, step in enumerate(made["steps"]):
@@ -55,7 +56,11 @@ def test_the_limit_of_a_store_of_known_slots_is_found(commands: Commands) -> Non
         assert step["stats_file"] == str(results).replace(
             ".stat.gz", f".users{loads[at]}{again}.stat.gz"
         )
-        assert stats_of(Path(step["stats_file"])).total().count == step["operations"]
+        total = stats_of(Path(step["stats_file"])).total()
+        assert total.count == step["operations"]
+        mean_ns = total.last_byte.histogram.mean
+        assert mean_ns is not None
+        assert step["kept"] == (mean_ns < 0.175e9), step
 
 
 def test_a_store_of_known_slots_keeps_up_with_a_known_rate(commands: Commands) -> None:
@@ -99,20 +104,21 @@ def operations_in(path: Path) -> int:
 
 
 def test_an_interrupted_sweep_prints_its_table(commands: Commands) -> None:
-    path = commands.scenario(**READS, run_seconds=5)
+    """100 users do all in one round, and one user takes minutes."""
+    path = commands.scenario(**{**READS, "operation_count": 100})
     started = commands.start_run(
-        "-f", path, "--noop", "--sweep", "users=1,2,3", "--think-time", 0.05, "--csv",
+        "-f", path, "--noop", "--sweep", "users=100,1,2", "--think-time", 3, "--csv",
         stat_file=commands.place / "s.stat.gz", workers=1,
     )  # fmt: skip
-    second = commands.place / "s.users2.stat.gz"
+    second = commands.place / "s.users1.stat.gz"
     until("operations of the second step", lambda: operations_in(second))
     started.signal(signal.SIGINT)
     ended = started.wait()
     ended.fine(5)
     rows = list(csv.DictReader(io.StringIO(ended.out)))
-    assert [row["users"] for row in rows] == ["1", "2"]
+    assert [row["users"] for row in rows] == ["100", "1"]
     assert [row["ended"] for row in rows] == ["complete", "interrupted"]
-    assert not (commands.place / "s.users3.stat.gz").exists()
+    assert not (commands.place / "s.users2.stat.gz").exists()
 
 
 @pytest.mark.parametrize(("keys", "users"), [
@@ -173,12 +179,12 @@ def test_a_run_ends_once_it_is_steady(commands: Commands, remote: bool) -> None:
     assert second >= 5  # two windows after the warm-up
     seconds = ended.stats.stage_seconds(0)  # the warm-up is none of them
     assert seconds is not None
-    assert second - 2 <= seconds < second + 20
+    assert second - 2 <= seconds < second + AT_ONCE_S
 
 
 def test_steps_with_missing_users_do_not_count(commands: Commands) -> None:
     """A worker for 4 users: the row of 64 has no figures, and the report says so at its head."""
-    path = commands.scenario(**READS, run_seconds=1)
+    path = commands.scenario(**{**READS, "operation_count": 100})
     ports = free_ports()
     commands.worker("small", "-c", 4, *ports)
     common = ("--noop", "--think-time", 0.01, "--expect-workers", 1)
