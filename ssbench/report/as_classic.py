@@ -16,15 +16,22 @@ from ssbench.core.model import SECOND_NS
 from ssbench.core.operations import CRUD
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.text import bytes_text, plural, printable, shortened
-from ssbench.report.figures import cut, source_tables
+from ssbench.report.figures import columns_of, cut, source_tables
 from ssbench.report.model import (
+    ITEM_RATE,
+    PAGE_RATE,
+    RATE,
+    SECONDS,
+    THROUGHPUT,
     WORD,
+    Column,
     Distribution,
     Report,
     Row,
     Section,
     Table,
     latency_text,
+    percent_label,
     percent_text,
     time_text,
 )
@@ -32,8 +39,10 @@ from ssbench.report.tables import (
     COLUMNS,
     aligned,
     judged_text,
+    narrow_lines,
     note_lines,
     percentile_name,
+    plain_number,
     section_lines,
     verified_text,
 )
@@ -235,15 +244,19 @@ def _figures(report: Report, row: Row, most: int | None) -> Iterator[str]:
 
 def _counts(row: Row, most: int | None, *, throughput: bool) -> Iterator[str]:
     """What succeeded and failed, and the rates; in one line where any width will do."""
-    rates = f"{RATE_TITLE} {_number(row['requests_per_s'], 1)}"
+    rates = f"{RATE_TITLE} {plain_number(row['requests_per_s'], RATE)}"
     if throughput:  # 0.3.9 does not store the size of what was read
-        rates += f"  Throughput: {_number(row['moved_bytes_per_s'], 2, 1e6, ' MB/s')}"
+        rates += f"  Throughput: {_megabytes(row['moved_bytes_per_s'])}"
     count = count_text(row)
     yield from (f"{_INDENT}{line}" for line in ([count, rates] if most else [f"{count}  {rates}"]))
     if row.get("items") or row.get("pages"):
         yield f"{_INDENT}{items_text(row)}"
     if row.get("lost_races"):
         yield f"{_INDENT}{races_text(row)}"
+
+
+def _megabytes(per_s: float | None) -> str:
+    return "N/A" if per_s is None else f"{plain_number(per_s, THROUGHPUT)} MB/s"
 
 
 def count_text(row: Row) -> str:
@@ -263,20 +276,21 @@ def races_text(row: Row) -> str:
 
 def items_text(row: Row) -> str:
     """Entries listed and objects handled by an operation."""
-    text = f"Items: {row['items']}  Average items per second: {_number(row['items_per_s'], 1)}"
+    rate = plain_number(row["items_per_s"], ITEM_RATE)
+    text = f"Items: {row['items']}  Average items per second: {rate}"
     if row.get("pages"):
-        rate = _number(row["pages_per_s"], 1)
+        rate = plain_number(row["pages_per_s"], PAGE_RATE)
         text += f"  Pages: {row['pages']}  Average pages per second: {rate}"
     return text
 
 
-def _number(value: float | None, digits: int, divisor: float = 1, unit: str = "") -> str:
-    return "N/A" if value is None else f"{value / divisor:.{digits}f}{unit}"
-
-
-_STAGE_HEADINGS = (
-    "Stage", "Seconds", "Users", "Rate/s", "Count", "Errors", "Ops/s", "MB/s", "p50", "p99", "max",
-)  # fmt: skip
+_NAME_WIDTH = 16  #: of a stage
+_OF_STAGE = (
+    Column("name", WORD, "its name or number", "Stage"),
+    Column("rate_window_s", SECONDS, "that its rates are divided by", "Seconds"),
+    Column("users", WORD, "that ran", "Users"),
+    Column("rate", WORD, "operations/s that fell due", "Rate/s"),
+)
 
 
 def _stages(report: Report, most: int | None) -> Iterator[str]:
@@ -285,44 +299,26 @@ def _stages(report: Report, most: int | None) -> Iterator[str]:
     if len(table.rows) < 2:
         return
     yield table.title
-    lines: list[Sequence[str]] = [_STAGE_HEADINGS]
+    rows = []
     for number, row in enumerate(table.rows, 1):
         latencies = (row["response_time"] or row["last_byte_latency"]).percentiles
-        cells = (
-            shortened(printable(row["name"]), _NAME_WIDTH) or str(number),
-            _number(row["rate_window_s"], 1),
-            _users(row["users"], row),
-            _rate(row),
-            str(row["count"]),
-            str(row["errors"]),
-            _number(row["requests_per_s"], 1),
-            _number(row["moved_bytes_per_s"], 2, 1e6),
-            *(latency_text(latencies[percent]) for percent in (50, 99, 100)),
-        )
-        lines.append(cells)
-    yield from aligned(lines, most)
-
-
-_NAME_WIDTH = 16  #: of a stage
-_SOURCE_HEADINGS = ("Count", "Errors", "Ops/s", "MB/s", "p50", "p99", "max")
+        rows.append({
+            **row,
+            "name": shortened(printable(row["name"]), _NAME_WIDTH) or str(number),
+            "users": _users(row["users"], row),
+            "rate": _rate(row),
+            **{f"service_{percent_label(each)}_s": latencies[each] for each in (50, 99, 100)},
+        })  # fmt: skip
+    yield from narrow_lines([*_OF_STAGE, *columns_of("sources")], rows, most)
 
 
 def _sources(report: Report, most: int | None) -> Iterator[list[str]]:
     """The figures of workers, endpoints and addresses, where there are several."""
     for table in source_tables(report):
-        if "text" not in table.formats:
-            continue
-        rows, more = cut(table.rows) if most else (table.rows, "")
-        names = [column for column in table.columns if column.unit is WORD]
-        lines = [[*(column.title for column in names), *_SOURCE_HEADINGS]]
-        for row in rows:
-            latencies = (row[f"service_{each}_s"] for each in ("p50", "p99", "max"))
-            lines.append([
-                *(printable(row[column.key]) for column in names),
-                str(row["count"]), str(row["errors"]), _number(row["requests_per_s"], 1),
-                _number(row["moved_bytes_per_s"], 2, 1e6), *map(latency_text, latencies),
-            ])  # fmt: skip
-        yield [f"{table.title.upper()} (latencies: service time)", *aligned(lines, most), *more]
+        if "text" in table.formats:
+            rows, more = cut(table.rows) if most else (table.rows, [])
+            title = f"{table.title.upper()} (latencies: service time)"
+            yield [title, *narrow_lines(table.columns, rows, most), *more]
 
 
 def _users(asked: int | None, stage: Row) -> str:
@@ -370,7 +366,7 @@ def _classic_figures(report: Report, row: Row, _most: int | None) -> Iterator[st
     rate, moved = row["requests_per_s"], row["moved_bytes_per_s"]
     line = f"       {count_text(row)}  {RATE_TITLE} {'  N/A' if rate is None else f'{rate:5.1f}'}"
     if not report.legacy:  # 0.3.9 does not store the size of what was read
-        line += f"  Throughput: {'N/A' if moved is None else f'{moved / 1e6:.2f} MB/s'}"
+        line += f"  Throughput: {_megabytes(moved)}"
     yield line
     percent = report.percentile
     column = f"{percent_text(percent)}%-ile"

@@ -25,7 +25,7 @@ from ssbench.core.stats.thresholds import ChangeRule
 from ssbench.core.text import plural
 from ssbench.report import summary
 from ssbench.report.charts import by_response, comparison_charts
-from ssbench.report.figures import compared_parts, compared_sections
+from ssbench.report.figures import FIGURES, compared_parts, compared_sections
 from ssbench.report.load_generator import host_table
 from ssbench.report.model import (
     COUNT,
@@ -297,21 +297,24 @@ def _figures(found: Comparison, section: ComparedOperation) -> list[Fact]:
     ]
     rows = [_figure(row, disturbed, totals) for row in section.rows]
     figures = Table.of("figures", rows, by="figure")
-    operations = [sum(tally.operations for tally in group) for group in totals]
-    errors, races = (
-        [sum(getattr(tally, name) for tally in group) for group in totals]
-        for name in ("errors", "lost_races")
-    )
     return [
-        fact("operations", operations, COUNT, "failed or not"),
-        fact("errors", errors, COUNT, "failures"),
-        *(
-            [fact("lost_races", races, COUNT, "conditional writes that came too late")]
-            if any(races)
-            else []
-        ),
+        *_counts(found, totals),
         fact("figures", figures, WORD, "what is compared"),
     ]
+
+
+def _counts(found: Comparison, totals: Sequence[Sequence[Tally]]) -> Iterator[Fact]:
+    """Of each side, over its runs; those that few runs have where any operation of any run does."""
+    sides = [Tally() for _side in totals]
+    for side, own in zip(sides, totals, strict=True):
+        for tally in own:
+            side.merge(tally)
+    yield fact("operations", [side.operations for side in sides], COUNT, "failed or not")
+    for figure in FIGURES:
+        if "compared" in figure.tables.split():
+            column = figure.column
+            if not column.rare or any(figure.of(run.stats.total()) for run in found.runs):
+                yield Fact(column, [figure.of(side) for side in sides])
 
 
 def _lines(

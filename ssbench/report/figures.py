@@ -8,14 +8,15 @@ have each part; text and CSV leave out a kind of which there is only one, and te
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from ssbench.core.model import Job
 from ssbench.core.operations import Body, row_of
 from ssbench.core.stats.run_stats import RunStats
-from ssbench.core.stats.tally import Counts, Latency, PartTimes, Source, Tally
+from ssbench.core.stats.tally import Counts, Latency, PartTimes, Source, SourceTally, Tally
 from ssbench.core.stats.thresholds import (
     ThresholdResult,
     metric_of,
@@ -40,25 +41,107 @@ from ssbench.report.model import (
     Row,
     Section,
     Table,
+    Unit,
     fact,
     marked,
     plain_note,
     section_of,
+    shown_columns,
 )
 from ssbench.report.operations import naming_of_run
 
 _MOST = 12  #: rows in a text
-_FIGURES = (
-    Column("count", COUNT, "successes", "Count"),
-    Column("errors", COUNT, "failures", "Errors"),
-    Column("requests_per_s", RATE, "successes per second", "Rate"),
-    Column("moved_bytes", BYTES, "by successes; none if not known", formats="csv json"),
-    Column("moved_bytes_per_s", THROUGHPUT, "by successes, per second", "Data"),
-    Column("service_p50_s", LATENCY, "median service time", "p50"),
-    Column("service_p99_s", LATENCY, "its 99th percentile", "p99"),
-    Column("service_max_s", LATENCY, "the longest", "max"),
-)
-_COMPARED = [each for each in _FIGURES if each.title in ("Rate", "p99", "Errors")]
+
+
+class Figure(Struct, frozen=True):
+    """A figure of operations: its column, which people see if it has a title, and its value."""
+
+    column: Column
+    #: From a Tally; from a SourceTally in "sources" and "compared_sources".
+    of: Callable[[Any], Any]
+    #: "operations" (with their size classes and stages), "phases" (around the run), "sources"
+    #: (workers, endpoints, ...); and of runs side by side "compared" and "compared_sources".
+    tables: str = "operations"
+    known: Callable[[Counts], bool] | None = None  #: which runs have it; None: all
+
+
+def _figure(
+    name: str, unit: Unit, meaning: str, title: str = "", tables: str = "operations", *,
+    key: str = "", known: str = "", of: Callable[[Any], Any] | None = None, **column: Any,
+) -> Figure:  # fmt: skip
+    """:param name: attribute of Counts with its value, where ``of`` does not give it.
+    :param known: attribute of Counts that says whether the run has it.
+    """
+    shown = Column(key or name, unit, meaning, title, **column)
+    return Figure(shown, of or attrgetter(name), tables, attrgetter(known) if known else None)
+
+
+def _service(percent: float, name: str, meaning: str, tables: str = "sources") -> Figure:
+    """A percentile of the service time."""
+
+    def of(tally: SourceTally) -> float | None:
+        (value,) = tally.service.quantiles((percent,))
+        return marked(percent, value, tally.service.count) if percent < 100 else value
+
+    return _figure(f"service_{name}_s", LATENCY, meaning, name, tables, of=of)
+
+
+def _lost_race_percent(counts: Counts) -> float | None:
+    return 100 * counts.lost_races / counts.operations if counts.operations else None
+
+
+_MOVED_BYTES = ("moved_bytes", BYTES, "by successes; none if not known", "Data")
+#: All figures of operations, in the order of people and JSON. Those that few runs have are last in
+#: JSON and CSV.
+FIGURES = (
+    _figure("count", COUNT, "successes", "Count", "operations phases sources"),
+    _figure("errors", COUNT, "failures", "Errors",
+            "operations phases sources compared compared_sources"),
+    _figure("lost_races", COUNT, "conditional writes that came too late", "Lost races",
+            "operations compared", known="has_races", rare=True),
+    _figure("lost_race_percent", PERCENT, "of all operations", of=_lost_race_percent,
+            known="has_races", formats=DATA),
+    _figure("retries", COUNT, "repeated attempts, but for those after a 404", "Retries"),
+    _figure("not_found_retries", COUNT, "repeated after a 404", formats=DATA),
+    _figure("rate_limited", COUNT, "answers to slow down", formats=DATA),
+    _figure("reconnects", COUNT, "idle connections replaced", formats=DATA),
+    _figure("renewals", COUNT, "restarted with a new token", formats=DATA),
+    _figure("retry_percent", PERCENT, "retries in percent of successes", csv="retry_rate"),
+    _figure(*_MOVED_BYTES, "operations phases", formats=DATA, csv="bytes"),
+    _figure("failed_moved_bytes", BYTES, "by failures", formats="json"),
+    _figure("throughput.seconds", SECONDS, "that the rates are divided by", key="rate_window_s",
+            formats="json"),
+    _figure("rate_per_s", RATE, "successes per second of that", "Rate",
+            "operations sources compared_sources", key="requests_per_s", csv="avg_req_per_s"),
+    _figure(*_MOVED_BYTES, "sources", formats=DATA),  # in CSV behind the rate
+    _figure("bytes_per_s", THROUGHPUT, "per second of that", "Data", "operations sources",
+            key="moved_bytes_per_s", csv="bytes_per_s"),
+    _figure("seconds", SECONDS, "first start to last end, but warm-ups", "Time",
+            "operations phases", key="span_s", csv="seconds", formats="json"),
+    _figure("over_span.rate_per_s", RATE, "successes per second of that span",
+            key="span_requests_per_s", formats="json"),
+    _figure("items", COUNT, "entries listed and objects handled by successes", known="has_items"),
+    _figure("throughput.items_per_s", ITEM_RATE, "per second, counted as requests_per_s",
+            key="items_per_s", known="has_items"),
+    _figure("pages", COUNT, "of the whole listings among successes", known="has_pages"),
+    _figure("throughput.pages_per_s", PAGE_RATE, "per second, counted as requests_per_s",
+            key="pages_per_s", known="has_pages"),
+    _service(50, "p50", "median service time"),
+    _service(99, "p99", "its 99th percentile", "sources compared_sources"),
+    _service(100, "max", "the longest"),
+)  # fmt: skip
+
+
+def columns_of(table: str) -> list[Column]:
+    """Those of the figures in a table."""
+    return [each.column for each in FIGURES if table in each.tables.split()]
+
+
+def values_of(table: str, tally: Counts) -> dict[str, Any]:
+    """The figures of a table, by key."""
+    return {each.column.key: each.of(tally) for each in FIGURES if table in each.tables.split()}
+
+
 _RUNS = Column("runs", WORD, "its figures in each run; null: not in that run")
 #: Kind of part -> title, columns of its names, and what gives the parts of a run.
 _KINDS: Mapping[str, tuple[str, Sequence[Column], Callable[[RunStats], list[Source]]]] = {
@@ -108,30 +191,19 @@ _COMPARED_KINDS = {
 def source_sections(stats: RunStats) -> Iterator[Section]:
     """Of a run: the figures of each part."""
     for kind, (title, names, parts_of) in _KINDS.items():
-        rows = [{**_named(names, source), **_figures(source)} for source in parts_of(stats)]
+        rows = [
+            {**_named(names, source), **values_of("sources", source.tally)}
+            for source in parts_of(stats)
+        ]
         formats = "text csv json" if len(rows) > 1 else "json"
         key = f"by_{kind}"
-        table = Table(key, (*names, *_FIGURES), rows, title, csv=kind, formats=formats)
+        columns = (*names, *columns_of("sources"))
+        table = Table(key, columns, rows, title, csv=kind, formats=formats)
         yield section_of(table, formats=formats)
 
 
 def _named(names: Sequence[Column], source: Source) -> Row:
     return dict(zip((column.key for column in names), (source.name, source.where), strict=False))
-
-
-def _figures(source: Source) -> Row:
-    tally = source.tally
-    p50, p99, worst = tally.service.quantiles((50.0, 99.0, 100.0))
-    return {
-        "count": tally.count,
-        "errors": tally.errors,
-        "requests_per_s": tally.rate_per_s,
-        "moved_bytes": tally.moved_bytes,
-        "moved_bytes_per_s": tally.bytes_per_s,
-        "service_p50_s": marked(50, p50, tally.service.count),
-        "service_p99_s": marked(99, p99, tally.service.count),
-        "service_max_s": worst,
-    }
 
 
 def source_tables(report: Report) -> Iterator[Table]:
@@ -202,24 +274,8 @@ def compared_parts(runs: Sequence[RunStats], names_of_runs: Sequence[str]) -> It
         for name, row in _parts(stats).items():
             found.setdefault(name, [None] * len(runs))[at] = row
     shown = [each for each in _PART_FIGURES if each.title in ("p50", "p99")]
-    columns = [_OPERATION, *(
-        Column(f"run_{at}_{each.key}", each.unit, each.meaning, f"{run} {each.title}")
-        for each in shown for at, run in enumerate(map(str.capitalize, names_of_runs), 1)
-    )]  # fmt: skip
-    rows = [
-        {
-            "operation": name,
-            "runs": [
-                row and {each.key: _stored(row[each.key], each) for each in _PART_FIGURES}
-                for row in of_runs
-            ],
-            **{
-                f"run_{at}_{each.key}": row and row[each.key]
-                for each in shown for at, row in enumerate(of_runs, 1)
-            },
-        }
-        for name, of_runs in found.items()
-    ]  # fmt: skip
+    columns = [_OPERATION, *_of_runs(shown, names_of_runs)]
+    rows = [_side_by_side(_OPERATION.key, *each, _PART_FIGURES, shown) for each in found.items()]
     if rows:
         yield Section(
             PARTS, "PARTS OF OBJECTS",
@@ -241,36 +297,53 @@ def compared_sections(runs: Sequence[RunStats], names_of_runs: Sequence[str]) ->
         for at, stats in enumerate(runs):
             for source in parts_of(stats):
                 of_runs = found.setdefault(source.name, [None] * len(runs))
-                of_runs[at] = {**_named(names, source), **_figures(source)}
-        rows = [_compared(names[0].key, name, of_runs) for name, of_runs in found.items()]
+                of_runs[at] = {**_named(names, source), **values_of("sources", source.tally)}
+        shown = shown_columns(
+            columns_of("compared_sources"), [row for each in found.values() for row in each if row]
+        )
+        figures = columns_of("sources")
+        rows = [_side_by_side(names[0].key, *each, figures, shown) for each in found.items()]
         several = any(len(parts_of(stats)) > 1 for stats in runs) and any(
             sum(each is not None for each in row["runs"]) > 1 for row in rows
         )
-        shown, more = cut(rows, by=_least_change)
-        columns = [names[0], *(
-            Column(f"run_{at}_{each.key}", each.unit, each.meaning, f"{run} {each.title}")
-            for each in _COMPARED for at, run in enumerate(map(str.capitalize, names_of_runs), 1)
-        )]  # fmt: skip
+        few, more = cut(rows, by=_least_change)
+        columns = [names[0], *_of_runs(shown, names_of_runs)]
         key = f"by_{kind}"
         yield Section(
             key, f"{title.upper()} (latencies: service time)" if several else "",
             notes=[plain_note(line) for line in more],
             tables=[
                 Table(key, (names[0], _RUNS), rows, formats="json"),
-                Table(key, columns, shown, formats="text" if several else ""),
+                Table(key, columns, few, formats="text" if several else ""),
             ],
             formats="text json" if several else "json",
         )  # fmt: skip
 
 
-def _compared(key: str, name: str, of_runs: Sequence[Row | None]) -> Row:
-    flat = {
-        f"run_{at}_{figure.key}": row and row[figure.key]
-        for figure in _COMPARED
-        for at, row in enumerate(of_runs, 1)
-    }
-    of_runs = [row and {c.key: _stored(row[c.key], c) for c in _FIGURES} for row in of_runs]
-    return {key: name, "runs": of_runs, **flat}
+def _of_runs(shown: Sequence[Column], names_of_runs: Sequence[str]) -> list[Column]:
+    """A column of each run for each of these."""
+    return [
+        structs.replace(each, key=f"run_{at}_{each.key}", title=f"{run} {each.title}", rare=False)
+        for each in shown for at, run in enumerate(map(str.capitalize, names_of_runs), 1)
+    ]  # fmt: skip
+
+
+def _side_by_side(
+    key: str,
+    name: str,
+    of_runs: Sequence[Row | None],
+    figures: Sequence[Column],
+    shown: Sequence[Column],
+) -> Row:
+    """The figures of a part in each run: for JSON all, for people those shown."""
+    return {
+        key: name,
+        "runs": [row and {c.key: _stored(row[c.key], c) for c in figures} for row in of_runs],
+        **{
+            f"run_{at}_{each.key}": row and row[each.key]
+            for each in shown for at, row in enumerate(of_runs, 1)
+        },
+    }  # fmt: skip
 
 
 def _stored(value: float | None, column: Column) -> float | None:
@@ -346,56 +419,19 @@ def tally_facts(tally: Tally, percents: Sequence[float]) -> list[Fact]:
     ]
 
 
-def _counts(counts: Counts) -> list[Fact]:
-    window_s, span_rate = counts.throughput.seconds, counts.over_span.rate_per_s
-    facts = [
-        fact("count", counts.count, COUNT, "successes"),
-        fact("errors", counts.errors, COUNT, "failures"),
-        fact("retries", counts.retries, COUNT, "repeated attempts, but for those after a 404"),
-        fact("not_found_retries", counts.not_found_retries, COUNT, "repeated after a 404", DATA),
-        fact("rate_limited", counts.rate_limited, COUNT, "answers to slow down", DATA),
-        fact("reconnects", counts.reconnects, COUNT, "idle connections replaced", DATA),
-        fact("renewals", counts.renewals, COUNT, "restarted with a new token", DATA),
-        fact("retry_percent", counts.retry_percent, PERCENT, "retries in percent of successes",
-             csv="retry_rate"),
-        fact("moved_bytes", counts.moved_bytes, BYTES, "by successes; none if not known", DATA,
-             csv="bytes"),
-        fact("failed_moved_bytes", counts.failed_moved_bytes, BYTES, "by failures", "json"),
-        fact("rate_window_s", window_s, SECONDS, "that the rates are divided by", "json"),
-        fact("requests_per_s", counts.rate_per_s, RATE, "successes per second of that",
-             csv="avg_req_per_s"),
-        fact("moved_bytes_per_s", counts.bytes_per_s, THROUGHPUT, "per second of that",
-             csv="bytes_per_s"),
-        fact("span_s", counts.seconds, SECONDS, "first start to last end, but warm-ups", "json",
-             csv="seconds"),
-        fact("span_requests_per_s", span_rate, RATE, "successes per second of that span", "json"),
-    ]  # fmt: skip
-    if counts.has_races:
-        share = 100 * counts.lost_races / counts.operations if counts.operations else None
-        facts += [
-            fact("lost_races", counts.lost_races, COUNT, "conditional writes that came too late"),
-            fact("lost_race_percent", share, PERCENT, "of all operations", DATA),
-        ]
-    if counts.has_items:
-        rate = counts.throughput.items_per_s
-        facts += [
-            fact("items", counts.items, COUNT, "entries listed and objects handled by successes"),
-            fact("items_per_s", rate, ITEM_RATE, "per second, counted as requests_per_s"),
-        ]
-    if counts.has_pages:
-        rate = counts.throughput.pages_per_s
-        facts += [
-            fact("pages", counts.pages, COUNT, "of the whole listings among successes"),
-            fact("pages_per_s", rate, PAGE_RATE, "per second, counted as requests_per_s"),
-        ]
-    return facts
+def _counts(counts: Counts, table: str = "operations") -> Iterator[Fact]:
+    """Those that few runs have come last."""
+    for each in sorted(FIGURES, key=lambda each: each.known is not None):
+        if table in each.tables.split() and (each.known is None or each.known(counts)):
+            yield Fact(each.column, each.of(counts))
 
 
 def around_facts(counts: Counts) -> Iterator[Fact]:
     """The figures of a phase around the run, of which only JSON has all."""
+    shown = columns_of("phases")
     for each in _counts(counts):
-        formats = ALL if each.column.key in ("count", "errors", "moved_bytes", "span_s") else "json"
-        yield structs.replace(each, column=structs.replace(each.column, formats=formats))
+        formats = ALL if each.column in shown else "json"
+        yield Fact(structs.replace(each.column, formats=formats), each.value)
 
 
 def _distribution(latency: Latency, percents: Sequence[float]) -> Distribution:

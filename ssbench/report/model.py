@@ -34,15 +34,16 @@ class Unit(Struct, frozen=True):
     divisor: float = 1  #: value / divisor is in that unit
     digits: int = 0  #: decimals for people
     stored: float = 1  #: value / stored is in the unit of CSV and JSON
+    short: str = ""  #: the heading of a narrow column; "": the column's title
 
 
 WORD = Unit()  #: text, a flag, or a value that is shown as it is
 COUNT = Unit()
-RATE = Unit("operations/s", digits=1)
+RATE = Unit("operations/s", digits=1, short="Ops/s")
 ITEM_RATE = Unit("items/s", digits=1)
 PAGE_RATE = Unit("pages/s", digits=1)
 BYTES = Unit()  #: shown as "1.5 kB"
-THROUGHPUT = Unit("MB/s", 1e6, 2)  #: of bytes/s
+THROUGHPUT = Unit("MB/s", 1e6, 2, short="MB/s")  #: of bytes/s
 PERCENT = Unit("%", digits=2)
 SECONDS = Unit("s", digits=1)
 WALL_CLOCK = Unit("UTC")  #: seconds since 1970
@@ -58,6 +59,7 @@ class Column(Struct, frozen=True):
     title: str = ""  #: its heading for people; "": the key
     csv: str = ""  #: its name in CSV; "": the key, behind the section's prefix
     formats: str = ALL
+    rare: bool = False  #: people do not see it where no row has any
 
 
 class Sparse(float):
@@ -154,6 +156,15 @@ class Table(Struct, frozen=True):
         columns = [each.column for each in rows[0]] if rows else []
         values = [{each.column.key: each.value for each in row} for row in rows]
         return cls(key, columns, values, **settings)
+
+
+def shown_columns(columns: Iterable[Column], rows: Sequence[Row]) -> list[Column]:
+    """Those that people see."""
+    return [
+        column for column in columns
+        if "text" in column.formats
+        if not column.rare or any(row[column.key] for row in rows if column.key in row)
+    ]  # fmt: skip
 
 
 class Series(Struct, frozen=True):

@@ -94,7 +94,10 @@ def of_run(
         for each in stats.operations
     ]  # fmt: skip
     phases = [
-        [fact("phase", each.name, WORD, "POPULATE or CLEANUP"), *around_facts(stats.phase(each))]
+        [
+            fact("phase", each.name, WORD, "POPULATE or CLEANUP", title="Phase"),
+            *around_facts(stats.phase(each)),
+        ]
         for each in _AROUND
     ]
     stages = [_stage(stats, index, percents) for index in range(stats.stage_count)]

@@ -19,16 +19,13 @@ from msgspec.structs import replace
 
 from ssbench.core.stats.thresholds import DURATIONS, THROUGHPUTS
 from ssbench.core.text import bytes_text, plural, printable
-from ssbench.report.figures import source_tables
+from ssbench.report.figures import columns_of, source_tables
 from ssbench.report.model import (
     BYTES,
     COUNT,
     LATENCY,
     MANY_TIMES,
-    RATE,
-    SECONDS,
     SPARSE_MARK,
-    THROUGHPUT,
     WALL_CLOCK,
     WORD,
     Actual,
@@ -46,6 +43,7 @@ from ssbench.report.model import (
     latency_text,
     percent_label,
     percent_text,
+    shown_columns,
     time_text,
 )
 
@@ -171,7 +169,7 @@ def tables_of(report: Report) -> Iterator[Table]:
 
 
 def shown(table: Table) -> Shown:
-    columns = [column for column in table.columns if "text" in column.formats]
+    columns = shown_columns(table.columns, table.rows)
     numeric = [column.unit is not WORD for column in columns]
     rows = [[cell_text(row[c.key], c) for c in columns] for row in table.rows[:_MOST_ROWS]]
     return Shown(
@@ -212,12 +210,10 @@ def _run(report: Report) -> Iterator[Table]:
     populate, cleanup = report["phase_errors"].tables
     yield _errors("Errors while populating", populate.rows)
     yield _errors("Errors while cleaning up", cleanup.rows)
-    phases = report["phases"].tables[0].rows
-    yield _table(
-        "Populate and clean-up", [row for row in phases if row["count"] or row["errors"]],
-        ("phase", WORD, "Phase"), ("count", COUNT, "Count"), ("errors", COUNT, "Errors"),
-        ("moved_bytes", BYTES, "Data"), ("span_s", SECONDS, "Time"),
-    )  # fmt: skip
+    phases = report["phases"].tables[0]
+    rows = [row for row in phases.rows if row["count"] or row["errors"]]
+    columns = titled(phases.columns, rows)
+    yield Table("phases", columns, rows, "Populate and clean-up")
     yield replace(report["load_generator"]["hosts"], title="Hosts of the load generator")
     yield replace(report["clocks"].tables[0], title="Clocks of the workers")
     sizes = [{**row, "profile": _profile(row["profile"])} for row in report["run"]["sizes"].rows]
@@ -229,7 +225,7 @@ def _run(report: Report) -> Iterator[Table]:
 
 
 def _figures(title: str, named: Sequence[tuple[str, Row]]) -> Table:
-    """Counts, rates and latencies, which are response times where there are any."""
+    """Figures of operations, and latencies, which are response times where there are any."""
     kind = "response" if any(row["response_time"] for _name, row in named) else "service"
     rows, latencies = [], dict[str, float | None]()
     for name, row in named:
@@ -237,16 +233,17 @@ def _figures(title: str, named: Sequence[tuple[str, Row]]) -> Table:
         percentiles = {percent_label(each): value for each, value in found.percentiles.items()}
         latencies = {"mean": found.mean, **percentiles}
         rows.append({**row, "name": name, **latencies})
-    races = (
-        [("lost_races", COUNT, "Lost races")] if any("lost_races" in row for row in rows) else []
-    )
-    return _table(
-        f"{title} (latencies: {kind} time)", rows, ("name", WORD, "Name"),
-        ("count", COUNT, "Count"), ("errors", COUNT, "Errors"), *races,
-        ("retries", COUNT, "Retries"),
-        ("requests_per_s", RATE, "Rate"), ("moved_bytes_per_s", THROUGHPUT, "Data"),
-        *((label, LATENCY, label) for label in latencies),
-    )  # fmt: skip
+    columns = [
+        Column("name", WORD, "", "Name"),
+        *titled(columns_of("operations"), rows),
+        *(Column(label, LATENCY, "", label) for label in latencies),
+    ]
+    return Table(title, columns, rows, f"{title} (latencies: {kind} time)")
+
+
+def titled(columns: Sequence[Column], rows: Sequence[Row]) -> list[Column]:
+    """Those with a title, of figures that people see in a table."""
+    return [column for column in shown_columns(columns, rows) if column.title]
 
 
 def _table(title: str, rows: Sequence[Row], *columns: tuple[str, Unit, str]) -> Table:
@@ -331,9 +328,10 @@ def compared_tables(report: Report) -> Iterator[Table]:
             if len(others) > 1:
                 first, second = (names[at].replace("Run", "run") for at in (0, other - 1))
                 title = f"{title}: {second} against {first}"
-            rows = [*_changes(part, other - 1), _compared(part, "errors", "Errors", other - 1)]
-            if part.get("lost_races"):
-                rows.append(_compared(part, "lost_races", "Lost races", other - 1))
+            rows = [*_changes(part, other - 1)]
+            for column in columns_of("compared"):
+                if not column.rare or any(part.get(column.key, ())):
+                    rows.append(_compared(part, column, other - 1))
             yield Table(part["operation"], columns, rows, title)
 
 
@@ -355,10 +353,11 @@ def _changes(part: Row, other: int) -> Iterator[Row]:
         yield {**cells, "change": ratio, "interval": _between(low, high)}
 
 
-def _compared(part: Row, key: str, title: str, other: int) -> Row:
-    first, second = (f"{part[key][at]} of {part['operations'][at]}" for at in (0, other))
+def _compared(part: Row, column: Column, other: int) -> Row:
+    """A count, of all operations; it is not judged."""
+    first, second = (f"{part[column.key][at]} of {part['operations'][at]}" for at in (0, other))
     blank = dict.fromkeys(("first_interval", "other_interval", "change", "interval", "verdict"), "")
-    return {"figure": title, "first": first, "other": second, **blank}
+    return {"figure": column.title, "first": first, "other": second, **blank}
 
 
 def _between(low: str, high: str) -> str:
@@ -432,7 +431,7 @@ def _table_lines(
     """Headings with their units above aligned figures."""
     if "text" not in formats or not rows:
         return
-    columns = [column for column in columns if "text" in column.formats]
+    columns = shown_columns(columns, rows)
     lines = [[heading(column) for column in columns]]
     lines += [[cell_text(row[column.key], column) for column in columns] for row in rows]
     if columns[-1].unit is WORD:  # text, on the left, of any width if all else fits
@@ -448,6 +447,27 @@ def _table_lines(
 def heading(column: Column) -> str:
     name = column.title or column.key
     return f"{name} ({column.unit.symbol})" if column.unit.symbol else name
+
+
+def narrow_lines(columns: Sequence[Column], rows: Sequence[Row], most: int | None) -> Iterator[str]:
+    """A table of figures in text: short headings, and latencies in units of their own."""
+    shown = titled(columns, rows)
+    lines = [[column.unit.short or column.title for column in shown]]
+    lines += [[_narrow_text(row[column.key], column.unit) for column in shown] for row in rows]
+    yield from aligned(lines, most)
+
+
+def _narrow_text(value: Any, unit: Unit) -> str:
+    if unit is LATENCY:
+        return latency_text(value)
+    if unit is WORD:
+        return printable(value)
+    return plain_number(value, unit)
+
+
+def plain_number(value: float | None, unit: Unit) -> str:
+    """``1234.5``: without commas, as programs of long ago read it; N/A for None."""
+    return "N/A" if value is None else f"{value / unit.divisor:.{unit.digits}f}"
 
 
 def cell_text(value: Any, column: Column, *, symbol: bool = False) -> str:

@@ -7,7 +7,15 @@ from functools import cache
 from pathlib import Path
 
 from ssbench.core.model import ErrorKind, Phase
-from ssbench.core.operations import CREATE, DELETE, ENSURE, READ, REMOVE, UPDATE_IF_MATCH
+from ssbench.core.operations import (
+    CREATE,
+    CREATE_IF_ABSENT,
+    DELETE,
+    ENSURE,
+    READ,
+    REMOVE,
+    UPDATE_IF_MATCH,
+)
 from ssbench.core.part_times import summary
 from ssbench.core.records import (
     MASTER,
@@ -152,6 +160,17 @@ def with_races() -> Report:
     ])  # fmt: skip
 
 
+def compared_races() -> Report:
+    """Of two operations, only the first lost a race."""
+    lost = {"error": ErrorKind.LOST_RACE, "status": 412, "retries": 0, "detail": "412"}
+    rows = [runs.failure(1, CREATE_IF_ABSENT, **lost), runs.result(2, CREATE_IF_ABSENT),
+            runs.result(3, UPDATE_IF_MATCH)]  # fmt: skip
+    records = [runs.header(), PhaseRecord(Phase.RUN, runs.STARTED_AT, 4), runs.batch(rows),
+               runs.footer(sent=len(rows))]  # fmt: skip
+    named = [(f"{n}.stat.gz", RunStats.of(records)) for n in (1, 2)]
+    return of_comparison(comparison(named, seed=1))
+
+
 def with_items() -> Report:
     """8 successes in 2 s, of which the first four have 1000 items each; and a failure with 7."""
     rows = [
@@ -277,6 +296,7 @@ MORE: dict[str, Callable[[], Report]] = {
     "rates": cases.OF_SERIES["at rates"],
     "odd": cases.OF_SERIES["odd steps"],
     "parts compared": compared_parts,
+    "races compared": compared_races,
     "part": lambda: of_comparison(
         comparison([(name, legacy.stats_of(name)) for name in ("noop", "real")], seed=1,
                    operations=["READ"])

@@ -21,7 +21,7 @@ from ssbench.report.model import (
     fact,
 )
 from tests.report import runs
-from tests.report.reports import REPORTS
+from tests.report.reports import MORE, REPORTS
 
 
 def test_a_new_block_of_figures_is_in_every_format() -> None:
@@ -69,3 +69,12 @@ def test_an_invalid_percentile_is_rejected(percentiles: tuple[float, ...]) -> No
     for reject in (all_percentiles, lambda asked: of_run(runs.stats_of([]), asked)):
         with pytest.raises(ValueError, match="above 0 and at most 100"):
             reject(percentiles)
+
+
+def test_what_one_compared_operation_has_json_says_of_each() -> None:
+    report = MORE["races compared"]()
+    found = json.loads(render(report, "json"))["operations"]
+    races = {name: figures["lost_races"] for name, figures in found.items()}
+    assert races == {"CREATE_IF_ABSENT": [1, 1], "UPDATE_IF_MATCH": [0, 0]}
+    text = render(report, "text")
+    assert text.count("Lost races") == 2  # of all, and of the one
