@@ -165,6 +165,9 @@ class Parser(argparse.ArgumentParser):
     def _unexpected(self, left: Sequence[str]) -> str:
         """An error with a hint. No word is shown: it may be a password."""
         many = f"{len(left)} unexpected argument{'s' if len(left) > 1 else ''}"
+        taken = [row.metavar or row.name for row in self.rows if not row.flags]
+        if taken and not self._stray:
+            many += f" behind {' '.join(taken)}"
         if self._bare and any(map(_names_scenario, left)):
             return f"{many}; give one scenario"
         return f"{many}; {self._stray}" if self._stray else many

@@ -30,7 +30,7 @@ from ssbench.core.stats.steady import (
     Unsteady,
 )
 from ssbench.core.stats.tally import Basis
-from ssbench.core.text import plural, printable
+from ssbench.core.text import in_unit, plural, printable
 from ssbench.report.load_generator import other_work
 from ssbench.report.model import Level, Note, due_text, latency_text, plain_note, rate_text
 
@@ -99,7 +99,11 @@ def load_lines(stats: RunStats) -> Iterator[str]:
     ):  # fmt: skip
         large = settings.get(key)
         if isinstance(large, Mapping):
-            kept = ", ".join(f"{name} {printable(str(value))}" for name, value in large.items())
+            sizes = ("above", "segment")
+            kept = ", ".join(
+                f"{name} {_exact_size(value) if name in sizes else printable(str(value))}"
+                for name, value in large.items()
+            )
             yield f"{title}: {kept}"
     if mix := view.mix:
         yield (
@@ -113,6 +117,14 @@ def load_lines(stats: RunStats) -> Iterator[str]:
             " the figures below do not include them"
         )
     yield from _rate_line(stats)
+
+
+def _exact_size(count: object) -> str:
+    """``8 MiB``; ``1,500 B`` where no larger unit is exact."""
+    if not isinstance(count, int) or count < 0:
+        return printable(str(count))
+    value, unit = in_unit(count, 1024)
+    return f"{value:g} {unit}" if value.is_integer() else f"{count:,} B"
 
 
 def part_text(chosen: Selection) -> str:

@@ -450,7 +450,7 @@ def _in_time(stats: RunStats, stage: int) -> list[Fact]:
         return []
     punctuality = stats.punctuality.get(stage)
     found = punctuality and punctuality.in_time
-    missed = punctuality and punctuality.missed
+    missed = punctuality and stats.missed_rate(stage)
     return [
         fact("due", found and found.due, COUNT, "operations due in it that were started", "json"),
         fact("due_completed", found and found.completed, COUNT, "of these, by its end", "json"),
@@ -519,7 +519,13 @@ def _verified(stats: RunStats) -> Section:
     found = stats.verified
     example = _example(stats, found.example) if found and found.example else None
     facts = [
-        fact("reads", found and found.reads, COUNT, "READs checked", DATA),
+        fact(
+            "reads",
+            found and found.reads,
+            COUNT,
+            "reads checked, also of ranges and versions",
+            DATA,
+        ),
         fact("bytes_read", found and found.bytes_read, COUNT, "by these", DATA),
         fact("corrupt", found and found.corrupt, COUNT, "operations with wrong content", DATA),
         fact("stale", found and found.stale, COUNT, "READs of an older version", DATA),

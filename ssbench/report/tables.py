@@ -397,9 +397,9 @@ def judged_text(row: Row) -> str:
 
 
 def verified_text(verified: Section) -> str:
-    """``1,234 READs, 5.6 GB; 0 corrupt, 0 stale``."""
+    """``1,234 reads, 5.6 GB; 0 corrupt, 0 stale``: of all operations that receive content."""
     return (
-        f"{verified['reads']:,} READs, {bytes_text(verified['bytes_read'])};"
+        f"{plural(verified['reads'], 'read')}, {bytes_text(verified['bytes_read'])};"
         f" {verified['corrupt']:,} corrupt, {verified['stale']:,} stale"
     )
 

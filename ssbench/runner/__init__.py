@@ -128,7 +128,9 @@ def resolve(config: RunConfig, **changes: object) -> Scenario:
     text, source, _ = config.scenario
     overrides = {**config.overrides, **changes}
     places = {**option_places(), **config.places}
-    scenario = Scenario.resolve(text, source, places=places, **overrides)
+    scenario = Scenario.resolve(
+        text, source, places=places, check_condition=_check_condition, **overrides
+    )
     if config.auto_stop and len(scenario.load) > 1:
         raise UsageError(f"{source}: with stages there is no steady rate: leave out --auto-stop")
     check_thresholds(config, scenario)
@@ -137,6 +139,12 @@ def resolve(config: RunConfig, **changes: object) -> Scenario:
 
         check_existing(scenario)
     return config.division.adapted(scenario) if config.division else scenario
+
+
+def _check_condition(text: str, place: str) -> None:
+    from ssbench.core.stats.thresholds import Threshold  # few scenarios have conditions
+
+    Threshold.parse(text, place)
 
 
 def check_thresholds(config: RunConfig, scenario: Scenario) -> None:

@@ -248,7 +248,7 @@ def _not_ours(name: str, object_count: int | None) -> str:
         held = f"holds {plural(object_count, 'object')}"
     return (
         f'container "{printable(name)}" {held}, and nothing says that ssbench made it (it has'
-        " no mark of ours): choose another container_base, or use it with --use-existing"
+        " no mark of ours): choose another name (container_base), or use it with --use-existing"
     )
 
 
@@ -258,7 +258,7 @@ def _why_not_made(storage: StoreAdmin, name: str, policy: str | None, error: Sto
     wanted = f'"{policy}"' if policy else "the default one"
     return (
         f'container "{printable(name)}" already exists under {_policy_of(storage, name)},'
-        f" not {wanted}: choose another container_base, or delete it with cleanup-containers"
+        f" not {wanted}: choose another name (container_base), or delete it with cleanup-containers"
     )
 
 

@@ -49,7 +49,7 @@ def test_corrupt_answers_and_reported_corruptions_agree(commands: Commands) -> N
     assert stats.verified is not None
     assert stats.verified.bytes_read == reads * 5000 + told["longer"] - told["truncated"]
     size = bytes_text(stats.verified.bytes_read)
-    assert f"Verified: {reads} READs, {size}; {found}" in ended.out
+    assert f"Verified: {reads} reads, {size}; {found}" in ended.out
     assert f"WARNING: {corrupt} operations found corrupt content" in ended.err
     details = [row["detail"] for row in rows_of(ended.results) if row["error"]]
     assert all(re.match(r"ssbench_\d{6}/tiny_\w+: ", detail) for detail in details), details

@@ -81,6 +81,16 @@ def test_thresholds_of_the_scenario_are_checked_before_a_run(
         resolve(config(scenario=ScenarioText(text, "x"), **given))
 
 
+def test_a_wrong_threshold_of_the_scenario_is_told_with_its_other_errors() -> None:
+    text = json.dumps({**SCENARIO, "user_cuont": 1, "thresholds": ["p99(READ) < 5"]}).encode()
+    with pytest.raises(UsageError) as caught:
+        resolve(config(scenario=ScenarioText(text, "x")))
+    assert [line.split(";")[0] for line in str(caught.value).splitlines()] == [
+        "x: user_cuont: unknown key",
+        'x: thresholds[0] "p99(READ) < 5": character 14: p99 needs a unit',
+    ]
+
+
 def test_users_are_shared_by_the_workers_that_can_take_part() -> None:
     made = config(workers=4)
     assert [made.users_each(users) for users in (1, 4, 5, 8, 9)] == [1, 1, 2, 2, 3]

@@ -151,7 +151,7 @@ def test_a_container_with_another_policy_is_rejected_by_name() -> None:
         make_containers(client(storage_of(store, "silver"), 1), NAMES, policy="silver")
     assert str(caught.value) == (
         'container "ssbench_000001" already exists under storage policy "gold", not "silver":'
-        " choose another container_base, or delete it with cleanup-containers"
+        " choose another name (container_base), or delete it with cleanup-containers"
     )
     assert list(store.containers) == [NAMES[1], NAMES[0]]
     assert not store.containers[NAMES[1]].marker
@@ -179,7 +179,7 @@ def test_an_unmarked_container_with_objects_is_rejected_without_the_option() -> 
         make_containers(client(storage_of(store), 1), NAMES)
     assert str(caught.value) == (
         'container "ssbench_000001" holds 1 object, and nothing says that ssbench made it (it has'
-        " no mark of ours): choose another container_base, or use it with --use-existing"
+        " no mark of ours): choose another name (container_base), or use it with --use-existing"
     )
     assert list(store.containers) == [NAMES[1], NAMES[0]]
     make_containers(client(storage_of(store), 1), NAMES, use_existing=True)

@@ -14,7 +14,7 @@ from typing import Any, TypeGuard, TypeVar, get_type_hints
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ssbench.core.errors import ScenarioError
+from ssbench.core.errors import ScenarioError, UsageError
 from ssbench.core.operations import OPERATIONS, Operation
 from ssbench.core.option import Option, row
 from ssbench.core.text import close_matches, printable
@@ -86,6 +86,13 @@ class ValidationErrors:
         except ValidationError as fault:
             self._note(f"{option}: {fault}")
             return None
+
+    def check_text(self, place: str, check: Callable[[str, str], object], text: str) -> None:
+        """Check a text by a grammar of another package, whose errors name the place themselves."""
+        try:
+            check(text, f"{self.source}: {place}")
+        except UsageError as error:
+            self._note(str(error))
 
     def raise_any(self) -> None:
         """:raises ScenarioError: with all lines, if there are any."""
@@ -231,9 +238,19 @@ def member(place: str, key: str) -> str:
     return f"{place}.{key}" if place else key
 
 
+#: Keys of other levels, and of other tools, for the same thing.
+_ALIKE = (
+    ("user_count", "users", "concurrency", "concurrent", "vus", "threads", "workers"),
+    ("run_seconds", "seconds", "duration", "runtime"),
+    ("operation_count", "iterations", "totalOps"),
+    ("sizes", "objects"),
+)
+
+
 def suggest(word: str, known: Sequence[str]) -> str:
     """``did you mean "tiny"?`` if a known word is similar, otherwise ``one of ...``."""
-    close = close_matches(word.lower(), known)
+    alike = next((names for names in _ALIKE if word in names), ())
+    close = [name for name in alike if name in known] or close_matches(word.lower(), known)
     if close:
         return f"did you mean {preview(close[0])}?"
     return "one of " + ", ".join(map(clipped, known[:40])) if known else "leave it out"

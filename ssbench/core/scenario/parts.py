@@ -285,11 +285,6 @@ def read_stages(
         return ()
     before = len(faults.lines)
     rows = read_rows(raw, STAGE_KEYS, "stages", _STAGE, faults, _check_stage)
-    own = {"profile", "sizes", "pick", "groups", *_ENDS}
-    if not faults.of_header and not any(row.keys() & own for _place, row in rows):
-        for place, row in rows:  # then nothing else sets a stage apart
-            if not row.keys() & {"users", "rate"}:
-                faults.add(place, "neither users nor rate", f"as in {_STAGE}")
     stages = []
     for place, row in rows:
         ends_itself = row.get("operation_count") or row.get("epochs")

@@ -7,7 +7,7 @@ The annotations of ``Scenario`` declare the keys, those of its parts are in ``pa
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from hashlib import sha256
 from typing import Annotated, Any
 
@@ -254,11 +254,14 @@ class Scenario(Hiding, frozen=True, eq=False):
         source: str = "scenario",
         *,
         places: Mapping[str, str] = {},
+        check_condition: Callable[[str, str], object] | None = None,
         **overrides: object,
     ) -> Scenario:
         """The scenario of a text with values of the command line; None: not given.
 
         :param places: key -> where it was given, for errors; of others it is the key itself.
+        :param check_condition: of the text and the place of one of ``thresholds``; raises
+            UsageError.
 
         Overridden keys may be missing in the text (``user_count``). Either limit (operation_count,
         run_seconds) replaces those of the text; of both, run_seconds counts.
@@ -267,7 +270,7 @@ class Scenario(Hiding, frozen=True, eq=False):
             no limit.
         """
         own = {key: places.get(key, key) for key in overrides}
-        return cls._read(text, source, overrides, own)
+        return cls._read(text, source, overrides, own, check_condition)
 
     @property
     def load(self) -> tuple[Stage, ...]:
@@ -542,6 +545,7 @@ class Scenario(Hiding, frozen=True, eq=False):
         source: str,
         overrides: Mapping[str, object] | None,
         places: Mapping[str, str],
+        check_condition: Callable[[str, str], object] | None = None,
     ) -> Scenario:
         given_places = {key: places[key] for key in places if (overrides or {})[key] is not None}
         faults = ValidationErrors(source, given_places)
@@ -555,6 +559,9 @@ class Scenario(Hiding, frozen=True, eq=False):
             parts.check_checksum({**_DEFAULTS, **there}, faults)
             found |= parts.check_load(found, changes, faults)
             parts.check_groups(given, found, changes, faults)
+            if check_condition:
+                for at, condition in enumerate(there.get("thresholds", ())):
+                    faults.check_text(f"thresholds[{at}]", check_condition, condition)
             if overrides is not None:
                 parts.check_limit(faults, given, overrides)
         faults.raise_any()

@@ -318,6 +318,9 @@ def _header(name: str, value: object, right: str) -> str:
         raise ValidationError(wrong, "leave it out: the store's options have credentials")
     if _OWN_HEADER.fullmatch(name):
         raise ValidationError(f"ssbench itself sets {preview(name)}", "leave it out")
+    if name.lower() == "x-amz-object-lock-legal-hold":
+        wrong = f"{preview(name)} has no end, so no clean-up could delete the objects"
+        raise ValidationError(wrong, "leave it out: object_lock locks for some seconds")
     if _OTHER_DATA_HEADER.fullmatch(name):
         wrong = f"{preview(name)} can refer to other data of the account"
         raise ValidationError(wrong, "leave it out: a run uses its own objects only")

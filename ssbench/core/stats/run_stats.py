@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ssbench.core.errors import MessageError, UsageError
-from ssbench.core.model import NONE_NS, SECOND_NS, ErrorKind, Group, Phase
+from ssbench.core.model import NONE_NS, SECOND_NS, ErrorKind, Group, Phase, Stage
 from ssbench.core.operations import CRUD, Body, row_of
 from ssbench.core.records import (
     ClockRecord,
@@ -66,6 +66,8 @@ _MOST_NOTES = 10  #: of drivers, on the store
 #: Records on which the figures of results do not depend.
 _APART = (HostRecord, WorkerRecord, ProfileRecord, RunFooter)
 _ENOUGH_ROWS = 1 << 17  #: rows that are counted at a time
+_NEVER_STARTED = 0.02  #: share of a stage's or group's operations: then it missed its rate
+_SURE = 3.79  #: standard deviations of the number of random arrivals
 _LONG_TAIL = 0.05  #: share of the time of the rates; a shorter tail does not distort them
 
 
@@ -320,13 +322,36 @@ class RunStats:
                 continue
             asked = {_asked(group): None for _at, group in own}
             text = " or ".join(asked) if len(asked) < 4 else "as of its stages"
-            punctuality = self.punctuality_of_group.get(number)
-            if punctuality and punctuality.missed:
+            if self._misses(self.punctuality_of_group.get(number), own):
                 text += ", RATE MISSED"
             only = own[0][0] if len(own) == 1 and len(scenario.stages) > 1 else None
             name = scenario.crowds[number].name or "others"
             found.append(Source(name, text, self._timed(tally, only)))
         return found
+
+    def missed_rate(self, stage: int) -> bool:
+        """Whether a stage of an open loop missed its rate."""
+        load = self.run.scenario.load
+        groups = load[stage].groups if stage < len(load) else ()
+        own: list[tuple[int, Stage | Group]] = [(stage, group) for group in groups]
+        if not own and stage < len(load):
+            own = [(stage, load[stage])]
+        return self._misses(self.punctuality.get(stage), own)
+
+    def _misses(self, found: Punctuality | None, own: Sequence[tuple[int, Stage | Group]]) -> bool:
+        """Whether the loads of these stages missed their rates, by response times or, of few
+        operations, by the number that fell due and was never started."""
+        if found is None or found.missed or not self.run.late or any(self.chosen.names):
+            return bool(found and found.missed)
+        expected = 0.0
+        for stage, of in own:
+            to = of.rate if of.rate_to is None else of.rate_to
+            ends = of.rate or 0.0, to or 0.0
+            mean = min(ends) if self.run.scenario.warmup_of(stage) else sum(ends) / 2
+            expected += mean * (self.stage_seconds(stage) or 0.0)
+        is_random = self.run.scenario.arrivals != "uniform"
+        chance = _SURE * expected**0.5 if is_random else 2 * len(own)
+        return expected - found.in_time.due > max(chance, _NEVER_STARTED * expected)
 
     def stages(self) -> list[Source]:
         """The stages of the load with results, where there are several."""

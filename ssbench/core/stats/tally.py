@@ -372,7 +372,7 @@ def _earliest(group: ResultGroup, rows: npt.NDArray[np.int64], origin_ns: int) -
 class Verified(Struct):
     """What --verify found, including warm-up and cool-down."""
 
-    reads: int = 0  #: READs whose body was checked, correct or not
+    reads: int = 0  #: operations whose received body was checked, correct or not
     bytes_read: int = 0
     corrupt: int = 0  #: READs, and uploads with a wrong ETag
     stale: int = 0

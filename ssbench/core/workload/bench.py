@@ -318,10 +318,7 @@ class BenchWorkload(Workload):
             return None
         if any(picker.possible or picker.pool.closing for picker in self._active):
             return None
-        sentence = (
-            f"after {self.taken} operations no object is left, "
-            "and no operation of a profile in use creates any"
-        )
+        sentence = "no object is left, and no operation of a profile in use creates any"
         delete_after_s = self.population.delete_after_s
         if delete_after_s:
             stay_s = max(0.0, lifetime_s(delete_after_s))

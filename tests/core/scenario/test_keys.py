@@ -203,7 +203,8 @@ FAULTS: list[tuple[str, object, str]] = [
     ("stages", [], "stages: the list is empty; a list like"),
     ("stages", 3, "stages: 3 is a number; a list like"),
     ("stages[1]", 5, "stages[1]: 5 is a number; an object like"),
-    ("stages[1]", {"seconds": 5}, "stages[1]: neither users nor rate; as in"),
+    ("stages[1].user_count", 5, 'stages[1].user_count: unknown key; did you mean "users"?'),
+    ("users", 5, 'users: unknown key; did you mean "user_count"?'),
     ("stages[1]", {"seconds": 1, "rate": 5}, "stages: some have a rate and some have none"),
     ("stages[1].rat", 3, 'stages[1].rat: unknown key; did you mean "rate"?'),
     ("stages[1].warmup", 60, "stages[1].warmup: 60 s of a stage of 60 s; less than the stage"),
@@ -243,6 +244,7 @@ FAULTS: list[tuple[str, object, str]] = [
         )
         for value in ({name: "hunter2"}, {"read": {name: "hunter2"}})
     ),
+    ("headers", {"x-amz-object-lock-legal-hold": "ON"}, "has no end, so no clean-up could delete"),
     ("headers", {"X A": "x"}, 'headers: "X A" is no name of a header'),
     ("headers", {"X-A": "x\r\nHost: y"}, "is no value of X-A; printable ASCII"),
     ("headers", {"X-A": "ä"}, "is no value of X-A"),

@@ -104,6 +104,28 @@ def test_an_open_loop_has_the_rate_that_completed_in_the_window() -> None:
     assert without.total().rate_per_s == 95.0, "the first half second had no completion"
 
 
+def test_a_stage_and_a_group_of_few_operations_miss_their_rates_by_what_was_never_started() -> None:
+    """Five operations of a second each, of fifty that were to fall due."""
+    rows = [row(n, 0.9, due=True) for n in range(5)]
+    group = {"users": 1, "rate": 10, "operations": {"read": 1}}
+    stages = [{"name": "slow", "seconds": 5, "groups": {"one": group}}]
+    given = runs.SCENARIO | {"operation_count": None, "crud_profile": None, "stages": stages}
+    found = RunStats.of(
+        [
+            runs.header(scenario={k: v for k, v in given.items() if v is not None}),
+            PhaseRecord(Phase.RUN, runs.STARTED_AT, 1),
+            MarkRecord(0, "stage", 0, 1, 10.0),
+            runs.batch(rows),
+            MarkRecord(5 * SECOND, "end", 0, 1, 10.0),
+            runs.footer(sent=5, late=45),
+        ]
+    )
+    assert found.missed_rate(0)
+    seen = arrivals(found)
+    assert seen is not None
+    assert seen.missed_stages == (0,)
+
+
 def served(rate: float, seconds: float, per_s: float = 200) -> list[Result]:
     """Of a store that completes so many a second, one after the other, whatever falls due."""
     rows, free_s = list[Result](), 0.0

@@ -371,9 +371,9 @@ def verified_stats(rows: list[Result], **changes: object) -> RunStats:
     [
         (
             CHECKED,
-            "\nVerified: 4 READs, 17.0 kB; 3 corrupt, 1 stale\n  First corrupt: READ: c/o4: wr",
+            "\nVerified: 4 reads, 17.0 kB; 3 corrupt, 1 stale\n  First corrupt: READ: c/o4: wr",
         ),
-        (CHECKED[:2], "Verified: 1 READs, 5.0 kB; 0 corrupt, 0 stale\n"),
+        (CHECKED[:2], "Verified: 1 read, 5.0 kB; 0 corrupt, 0 stale\n"),
     ],
 )
 def test_the_header_of_the_report_shows_the_verification(rows: list[Result], wanted: str) -> None:
