@@ -114,6 +114,11 @@ class AuthError(SsbenchError):
     """Authentication failed. The message never holds a secret."""
 
 
+class RejectedError(AuthError):
+    """The store, or its login, rejected the credentials, and there are no others: operations with
+    them need not wait for a renewal."""
+
+
 class NoWorkersError(SsbenchError):
     """No worker, or fewer than requested, connected in time: the run doesn't start."""
 
@@ -169,6 +174,8 @@ class StorageError(SsbenchError):
     :param url: index of the storage URL that was asked; of a response, its Timing has it.
     :param address: number of the address that was asked, likewise.
 
+    ``identity`` is the number of the identity that asked, from 1; 0: there is but one.
+
     ``partly_done`` is true if an earlier request of the operation changed the store: what it left
     there has to be cleaned up, whatever the status says.
 
@@ -194,6 +201,7 @@ class StorageError(SsbenchError):
         self.status = status
         self.timing = timing
         self.sent = sent
+        self.identity = 0
         self.partly_done = False
         self.rate_limited = rate_limited
         self.url = timing.url if timing is not None else url

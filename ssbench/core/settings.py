@@ -113,6 +113,9 @@ class Credentials(Hiding, frozen=True):
     serial: int = 0  #: grows with each renewal
     expires_at: float | None = None  #: Unix time; None: not known
     payload: Mapping[str, Any] = {}  #: secret
+    #: Numbers of identities (as of StorageError) whose credentials the store rejects while there
+    #: are no others: their operations fail without a wait for a renewal.
+    rejected: tuple[int, ...] = ()
 
 
 class StorageSettings(Hiding, frozen=True):

@@ -25,7 +25,7 @@ from ssbench.core.dispatch.workers import (
     Workers,
     WorkerState,
 )
-from ssbench.core.errors import SsbenchError
+from ssbench.core.errors import RejectedError, SsbenchError
 from ssbench.core.live import Observer
 from ssbench.core.messages import (
     Ack,
@@ -663,7 +663,7 @@ class Renewal:
     ) -> None:
         self._renew = renew
         self._thread: threading.Thread | None = None
-        self._outcome: Credentials | str | None = None
+        self._outcome: Credentials | SsbenchError | None = None
         self._began_ns: int | None = None  # the newest that a worker asked for
         self._pause_ns = 0  # until the next of these
         self._due_at = _due_at(credentials, None, now)
@@ -692,9 +692,9 @@ class Renewal:
         try:
             self._outcome = self._renew()
         except SsbenchError as error:
-            self._outcome = str(error)
+            self._outcome = error
 
-    def outcome(self, previous: Credentials, now: float) -> Credentials | str | None:
+    def outcome(self, previous: Credentials, now: float) -> Credentials | SsbenchError | None:
         """The new credentials, or why there are none; None while there is nothing new.
 
         :param previous: those in use.
@@ -707,9 +707,9 @@ class Renewal:
             # After an early renewal with the same expiry, the planned one is still to come.
             planned = self._due_at if outcome.expires_at == previous.expires_at else None
             self._due_at = _due_at(outcome, previous, now) or planned
-        else:  # the operations that wait are to fail soon
+        elif not isinstance(outcome, RejectedError):  # the operations that wait are to fail soon
             self._pause_ns = _RENEWAL_NS
-        return outcome or "the renewal failed"
+        return outcome or SsbenchError("the renewal failed")
 
 
 def _due_at(new: Credentials, previous: Credentials | None, now: float) -> float | None:

@@ -387,9 +387,15 @@ class Deletions:
         self._on_done()
 
     def record_failure(self, error: SsbenchError) -> None:
-        """Count a failed request. Gives up after many in a row, or without a valid token."""
+        """Count a failed request. Gives up after many in a row, or without a valid token; not where
+        one of several identities has none."""
         self._consecutive_failures += 1
-        if isinstance(error, AuthError) or getattr(error, "kind", None) is ErrorKind.UNAUTHORIZED:
+        is_rejected = (
+            isinstance(error, StorageError)
+            and error.kind is ErrorKind.UNAUTHORIZED
+            and not error.identity
+        )
+        if is_rejected or isinstance(error, AuthError):
             self.result.abort_reason = f"the store refuses our token: {error}"
         elif self._consecutive_failures >= GIVE_UP_AFTER:
             self.result.abort_reason = f"{GIVE_UP_AFTER} failures in a row, the last one: {error}"

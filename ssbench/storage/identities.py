@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from msgspec.structs import replace
 
-from ssbench.core.errors import AuthError, SsbenchError, StorageError, UsageError
+from ssbench.core.errors import AuthError, RejectedError, SsbenchError, StorageError, UsageError
 from ssbench.core.model import MAX_ADDRESSES, MAX_IDENTITIES, Job, Timing
 from ssbench.core.naming import container_parts
 from ssbench.core.option import Option
@@ -203,17 +203,19 @@ class IdentitiesLogin:
         """New credentials of all. One whose renewal fails keeps what it has: the store's answers
         to it are its errors in the report.
 
-        :raises AuthError: all failed.
+        :raises AuthError: all failed, and for some there may be others later.
+        :raises RejectedError: there are no others for any.
         """
         found = self._each(lambda provider: provider.renew())
         failed = [each for each in found if isinstance(each, SsbenchError)]
-        if len(failed) == len(found):
-            raise AuthError(str(failed[0]))
+        rejected = [at for at, each in enumerate(found, 1) if isinstance(each, RejectedError)]
+        if len(failed) == len(found) and len(rejected) in (0, len(found)):
+            raise (RejectedError if rejected else AuthError)(str(failed[0]))
         self._issued = [
             new if isinstance(new, Credentials) else old
             for new, old in zip(found, self._issued, strict=True)
         ]
-        return self._credentials()
+        return replace(self._credentials(), rejected=tuple(rejected))
 
     def _each(self, call: Callable[[CredentialsProvider], Any]) -> list[Any]:
         """What the call returns for each, or its SsbenchError."""
@@ -240,7 +242,7 @@ def _naming(name: str, more: str = "") -> Iterator[None]:
     try:
         yield
     except (AuthError, UsageError) as error:
-        kind_of = UsageError if isinstance(error, UsageError) else AuthError
+        kind_of = UsageError if isinstance(error, UsageError) else type(error)
         raise kind_of(f"identity {preview(name)}: {error}{more}") from error
 
 
@@ -352,6 +354,7 @@ class IdentitiesStorage(_Several):
             error.address = self._address(error.address, identity)
         if error.timing is not None:
             error.timing = self._placed(error.timing, identity)
+        error.identity = identity + 1
         error.detail = f"identity {preview(self._names[identity])}: {error.detail}"
 
     def _address(self, number: int, identity: int) -> int:
@@ -408,6 +411,7 @@ class IdentitiesAdmin(_Several):
         try:
             return getattr(self._admins[identity], name)(container, *args, **kwargs)
         except StorageError as error:
+            error.identity = identity + 1
             error.detail = f"identity {preview(self._names[identity])}: {error.detail}"
             raise
 

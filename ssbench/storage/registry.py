@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct, structs
 
-from ssbench.core.errors import AuthError, UsageError
+from ssbench.core.errors import RejectedError, UsageError
 from ssbench.core.operations import parameters_of
 from ssbench.core.operations import row_of as operation_row
 from ssbench.core.option import Option
@@ -270,7 +270,7 @@ class GivenCredentials:
         return self._access
 
     def renew(self) -> Credentials:
-        raise AuthError("the store rejected the given credentials")
+        raise RejectedError("the store rejected the given credentials")
 
 
 class Permissions(Struct, frozen=True):

@@ -65,6 +65,7 @@ class RetryingClient:
         self.concurrency = concurrency
         self._slots = BoundedSemaphore(concurrency)
         self._renewing = BoundedSemaphore(1)
+        self._rejected = credentials.rejected if credentials else ()
 
     @cached_property
     def limits(self) -> StoreLimits:
@@ -103,6 +104,8 @@ class RetryingClient:
                 if self.stopping():
                     raise
                 rejected = error.kind is ErrorKind.UNAUTHORIZED
+                if rejected and error.identity in self._rejected:
+                    raise
                 if rejected and self._renew is not None and renewals < RENEWALS:
                     renewals += 1
                     self._renew_credentials(self._renew, serial)
@@ -122,4 +125,5 @@ class RetryingClient:
             renewed = gevent.get_hub().threadpool.apply(outcome_of, (renew,))
             credentials = renewed()
             self.secrets = Secrets(credentials.payload)
+            self._rejected = credentials.rejected
             self.storage.set_credentials(credentials)

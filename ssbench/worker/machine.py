@@ -26,7 +26,7 @@ from __future__ import annotations
 import logging
 import random
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -246,6 +246,7 @@ class WorkerMachine:
         self._serial = 0  # of the newest credentials
         self._secrets = Secrets()  # in them
         self._credentials_ns = 0  # when they came
+        self._rejected_identities: Collection[int] = ()  # as of Credentials
         self._next_ask_ns = 0
         self._checked = (0, 0)  # the newest check of the network: master and number
         self._next_hello_ns = 0
@@ -342,6 +343,7 @@ class WorkerMachine:
         if newest is not None and newest.serial > self._serial:
             self._serial, self._credentials_ns = newest.serial, now_ns
             self._secrets = Secrets(newest.payload)
+            self._rejected_identities = frozenset(newest.rejected)
             self.actions.append(SetCredentials(newest))
         self._follow(state)
         check = state.network
@@ -594,19 +596,24 @@ class WorkerMachine:
         """Report where this process spent CPU time in a phase, which is over."""
         self.outbox.append(Profiled(phase.incarnation, phase.run, *profile))
 
-    def credentials_renewed(self, began_ns: int, waits_since_ns: int, now_ns: int) -> bool | None:
+    def credentials_renewed(
+        self, began_ns: int, waits_since_ns: int, now_ns: int, identity: int = 0
+    ) -> bool | None:
         """Whether credentials newer than an attempt that began at ``began_ns`` have arrived.
 
-        None: not yet; the master is asked. False: give up.
+        None: not yet; the master is asked. False: give up. The only identity's are asked for also
+        where there are no others yet: the user may give some in the run. For one of several that
+        would log all of them in, again and again.
         """
-        if self._credentials_ns > began_ns:
-            return True
+        is_rejected = identity in self._rejected_identities
+        if self._credentials_ns > began_ns or (is_rejected and identity):
+            return not is_rejected
         if now_ns - waits_since_ns > _RENEWAL_NS or self.phase is None or self._exit:
             return False
         if now_ns >= self._next_ask_ns:
             self._next_ask_ns = now_ns + _ASK_NS
             self.outbox.append(Expired(self.incarnation, self._serial))
-        return None
+        return False if is_rejected else None
 
     def tick(self, now_ns: int) -> None:
         """Time has passed. To be called after at most ``pause_s``."""

@@ -184,16 +184,16 @@ class WorkerStore:
             self._storage.set_credentials(credentials)
         self._credentials_came.set()
 
-    def renew(self, began_ns: int) -> bool:
+    def renew(self, began_ns: int, identity: int) -> bool:
         """Wait for credentials newer than an attempt that began then, and ask the master for them;
-        False if none came."""
-        clock = self._channel.clock
+        False if none came, or there are none."""
+        clock, renewed = self._channel.clock, self._machine.credentials_renewed
         since_ns = clock()
-        while (renewed := self._machine.credentials_renewed(began_ns, since_ns, clock())) is None:
+        while (outcome := renewed(began_ns, since_ns, clock(), identity)) is None:
             self._channel.flush()
             self._credentials_came.clear()
             self._credentials_came.wait(_LOOK_S)
-        return renewed
+        return outcome
 
     def close(self) -> None:
         """Close the store, if one is open."""
@@ -490,7 +490,7 @@ class UserPool:
                 attempts.reconnects += error.reconnects
                 return self._row(job, start_ns, error.timing, attempts, renewals, error, first_ns)
             if error.kind is ErrorKind.UNAUTHORIZED and renewable and not self.closed:
-                if self._store.renew(began_ns) and not self.closed:
+                if self._store.renew(began_ns, error.identity) and not self.closed:
                     renewals += 1
                     renewable = renewals < MAX_RENEWALS
                     start_ns = self._clock()  # no latency includes the renewal

@@ -13,7 +13,7 @@ from swiftclient import get_auth, post_account
 from ssbench.core.errors import ExitStatus
 from ssbench.embedded import EmbeddedSwift
 from ssbench.embedded.plan import PIPELINE
-from tests.e2e.commands import Commands, Ended, free_ports
+from tests.e2e.commands import Commands, Ended, free_ports, until
 from tests.e2e.test_secrets import Watcher, nowhere
 from tests.servers.s3 import VersityGW
 from tests.servers.swift import swift_options
@@ -185,6 +185,43 @@ def test_a_full_account_shows_at_its_user(commands: Commands) -> None:
     assert 'identity "acme:ann": ' in run.out
     assert "413" in run.out
     assert 'identity "bob"' not in run.out
+
+
+@pytest.mark.program("versitygw")
+@pytest.mark.parametrize("several", [True, False], ids=["several", "one"])
+def test_a_key_that_is_deleted_delays_nobody(commands: Commands, several: bool) -> None:
+    """Its operations fail at once, in the run and at the clean-up; the others are as before."""
+    entries = [
+        {"access_key": "AKANN0123", "secret_key": ANN},
+        {"access_key": "AKBOB0123", "secret_key": BOB, "name": "bob"},
+    ]
+    with VersityGW() as server:
+        for each in entries:
+            server.make_user(each["access_key"], each["secret_key"])
+        access = [*server.options]
+        environment = {"AWS_ACCESS_KEY_ID": "AKBOB0123", "AWS_SECRET_ACCESS_KEY": BOB}
+        if several:
+            access, environment = [*access, "--identities", identities(commands, entries)], {}
+        path = scenario(commands, "gone", operations={"create": 1, "read": 4}, operation_count=2000)
+        started = commands.start_run("-f", path, *access, "--rate", 500, environment=environment)
+        until("operations in the stat file", lambda: started.on_disk("READ"))
+        server.delete_user("AKBOB0123")
+        run = started.wait().fine(ExitStatus.OK if several else ExitStatus.FAILED)
+        left = server.contents()
+    assert run.stats.total().renewals == 0
+    assert run.stats.total().count + run.stats.total().errors == 2000
+    rejected = "credentials of 1 identity, and there are no others, so operations fail at once: bob"
+    if several:
+        found = figures(commands, run)
+        assert found["AKANN0123"][1] == 0
+        assert found["bob"][1] > 0
+        hers = [*left["gone-000000"], *left["gone-000002"]]
+        kept = [name for name in hers if name.startswith("tiny_")]
+        assert len(kept) == 15, "her initial objects; all others were deleted"
+    else:
+        rejected = "InvalidAccessKeyId: .*there are no others, so operations fail at once"
+    assert len(re.findall(rejected, run.err)) == 1
+    assert len(re.findall("could not be deleted", run.err)) == 1
 
 
 @pytest.mark.program("versitygw")

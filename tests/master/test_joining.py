@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from ssbench.core.dispatch.workers import Event, WorkerJoined, Workers
-from ssbench.core.errors import NoWorkersError
+from ssbench.core.errors import AuthError, NoWorkersError, RejectedError
 from ssbench.core.messages import Bye, ControlState, Expired, Heartbeat, Hello, Leaving
 from ssbench.core.model import SECOND_NS, WorkerExit
 from ssbench.core.settings import Limits, StorageSettings
@@ -109,9 +110,40 @@ def test_no_worker_is_waited_for_if_none_can_join() -> None:
 def test_a_failed_renewal_is_reported_once_and_gives_a_new_serial() -> None:
     here = Scene()
     for serial in (2, 3):
-        here.workers.renewed("wrong password", 0)
+        here.workers.renewed(AuthError("no response"), 0)
         assert here.workers.settings.credentials == (with_token("old", serial),)
-        assert here.workers.warnings == ["The token could not be renewed: wrong password"]
+        assert here.workers.warnings == ["The credentials could not be renewed: no response"]
+
+
+def test_workers_learn_once_of_credentials_that_no_others_replace() -> None:
+    here = Scene()
+    wanted = (
+        "The credentials could not be renewed: the key is gone; there are no others, so operations"
+        " fail at once"
+    )
+    for serial in (2, 3):
+        here.workers.renewed(RejectedError("the key is gone"), 0)
+        assert here.workers.settings.credentials == (
+            replace(with_token("old", serial), rejected=(0,)),
+        )
+        assert here.workers.warnings == [wanted]
+    here.workers.renewed(with_token("new", 4), 0)
+    assert here.workers.settings.newest.rejected == ()
+
+
+def test_rejected_identities_are_named_once() -> None:
+    here = Scene()
+    store = {"identities": [("ann", {}), ("bob", {}), ("cee", {})]}
+    here.workers.settings = replace(SETTINGS, store=store)
+    text = "The store rejects the credentials of {}, and there are no others, so operations fail at"
+    for serial, rejected in ((2, (2,)), (3, (2,)), (4, (1, 2, 3))):
+        here.workers.renewed(replace(with_token("old", serial), rejected=rejected), 0)
+        assert here.workers.settings.newest.rejected == rejected
+    assert here.workers.warnings == [
+        f"{text.format('1 identity')} once: bob", f"{text.format('2 identities')} once: ann, cee",
+    ]  # fmt: skip
+    here.workers.renewed(RejectedError("all are gone"), 0)
+    assert here.workers.settings.newest.rejected == (1, 2, 3)
 
 
 # The wait for workers ----------------------------------------------------------------------

@@ -430,7 +430,9 @@ def test_a_token_that_cannot_be_renewed_fails_operations_and_not_the_run(
         here.thread_worker(open_driver=tokens.driver, concurrency=2)
         outcome = here.run(Ledger(2), users=2)
         assert (outcome.ended, outcome.counts.failed) == ("complete", 2)
-        assert "The token could not be renewed: the user is disabled" in here.observer.messages
+        assert (
+            "The credentials could not be renewed: the user is disabled" in here.observer.messages
+        )
 
 
 # Workers that lie -------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from ssbench.core.errors import RejectedError, SsbenchError
 from ssbench.core.model import SECOND_NS
 from ssbench.core.settings import Credentials
 from ssbench.master.master import Renewal
@@ -40,7 +41,7 @@ class Tokens:
 
 def outcome_of(
     renewal: Renewal, previous: Credentials | None = None, now: float = NOW
-) -> Credentials | str:
+) -> Credentials | SsbenchError:
     deadline = time.monotonic() + PATIENCE_S
     while (outcome := renewal.outcome(previous or Credentials(), now)) is None:
         assert time.monotonic() < deadline, "the renewal does not end"
@@ -57,12 +58,15 @@ class AtOnce:
         return False
 
 
+@pytest.mark.parametrize("fault", [None, RejectedError("the key is gone")])
 def test_a_worker_that_asks_all_the_time_causes_ever_fewer_logins(
-    monkeypatch: pytest.MonkeyPatch,
+    fault: Exception | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One with the key may say each second that the token has expired."""
+    """One with the key may say each second that the token has expired; and so does an honest one
+    where the store rejects a key that no other can replace."""
     monkeypatch.setattr("ssbench.master.master.threading", SimpleNamespace(Thread=AtOnce))
     tokens = Tokens()
+    tokens.fault = fault
     tokens.go.set()
     renewal = tokens.renewal(NOW + 3600)
     begun = []
@@ -74,7 +78,7 @@ def test_a_worker_that_asks_all_the_time_causes_ever_fewer_logins(
             begun.append(second)
     assert begun[:6] == [0, 1, 3, 7, 15, 31]
     assert len(begun) < 26
-    tokens.expires_at = NOW + 7200
+    tokens.expires_at, tokens.fault = NOW + 7200, None
     assert begun_at(renewal, tokens, 3550.0) == [3550.0], "the planned one does not wait"
     outcome_of(renewal)
     for second in (4000, 4001):  # after a quiet time it is as before
@@ -89,7 +93,7 @@ def test_an_unexpected_exception_is_an_outcome(monkeypatch: pytest.MonkeyPatch) 
     tokens.fault = KeyError("defect")
     renewal = tokens.renewal()
     renewal.begin(0)
-    assert outcome_of(renewal) == "the renewal failed"
+    assert str(outcome_of(renewal)) == "the renewal failed"
 
 
 def begun_at(renewal: Renewal, tokens: Tokens, *seconds: float) -> list[float]:

@@ -132,9 +132,16 @@ class VersityGW(FolderS3):
 
     def make_user(self, access_key: str, secret_key: str) -> None:
         """One who may make buckets, and sees no others."""
+        self._administer(
+            "create-user", "--access", access_key, "--secret", secret_key, "--role", "userplus"
+        )
+
+    def delete_user(self, access_key: str) -> None:
+        self._administer("delete-user", "--access", access_key)
+
+    def _administer(self, *words: str) -> None:
         subprocess.run(
-            [path_of("versitygw"), "admin", "--endpoint-url", self.url, "create-user",
-             "--access", access_key, "--secret", secret_key, "--role", "userplus"],
+            [path_of("versitygw"), "admin", "--endpoint-url", self.url, *words],
             env={**os.environ, "ADMIN_ACCESS_KEY": self.access_key,
                  "ADMIN_SECRET_KEY": self.secret_key},
             check=True, stdout=subprocess.DEVNULL, timeout=PATIENCE_S,

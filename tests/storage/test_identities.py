@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from ssbench.core.errors import AuthError, StorageError, UsageError
+from ssbench.core.errors import AuthError, RejectedError, StorageError, UsageError
 from ssbench.core.model import ErrorKind, Job, Timing
 from ssbench.core.operations import LIST, READ
 from ssbench.core.settings import Credentials, StorageSettings
@@ -125,6 +126,7 @@ class Provider:
         self._user = options.given["user"]
         self.issued = 0
         self.fails = False
+        self.fault = AuthError
 
     def log_in(self) -> Access:
         url = "http://h/both" if self._user == "c" else f"http://h/{self._user}"
@@ -132,7 +134,7 @@ class Provider:
 
     def renew(self) -> Credentials:
         if self.fails:
-            raise AuthError("refused")
+            raise self.fault("refused")
         self.issued += 1
         expires = {"a": None, "b": 20.0, "c": 10.0}[self._user]
         return Credentials(self.issued, expires, {"token": f"{self._user}-{self.issued}"})
@@ -167,8 +169,14 @@ def test_all_log_in_and_are_renewed_together() -> None:
     assert renewed.serial == access.credentials.serial + 1
     for each in providers:
         each.fails = True
-    with pytest.raises(AuthError, match=r'^identity "A": refused$'):
+    with pytest.raises(AuthError, match=r'^identity "A": refused$') as caught:
         both.renew()
+    assert type(caught.value) is AuthError
+    for each in providers:
+        each.fault = RejectedError
+        with pytest.raises(RejectedError) if each is providers[2] else nullcontext():
+            renewed = both.renew()
+    assert (tokens(renewed), renewed.rejected) == (["a-2", "b-1", "c-2"], (1, 2))
 
 
 def test_a_login_that_fails_is_named() -> None:
@@ -249,6 +257,7 @@ def test_errors_name_the_identity() -> None:
         storage.actions[READ](job(READ, 1), 0)
     error = caught.value
     assert error.detail == 'identity "1": forbidden'
+    assert error.identity == 2
     assert error.url == 1
     assert error.timing
     assert error.timing.url == 1

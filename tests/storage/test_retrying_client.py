@@ -81,6 +81,29 @@ def test_a_token_that_is_never_accepted_is_the_stores_error() -> None:
     assert storage.credentials_serial == 3
 
 
+def test_credentials_that_no_others_replace_are_renewed_once() -> None:
+    """Of an identity, whose requests each fail at once then."""
+
+    class Rejecting(MemoryStorage):
+        def make_container(self, *_: object) -> None:
+            error = status_error(401)
+            error.identity = 2
+            raise error
+
+    renewed = []
+
+    def renew() -> Credentials:
+        renewed.append(1)
+        return Credentials(len(renewed) + 1, rejected=(2,))
+
+    storage = Rejecting(MemoryStore(tokens=set()))
+    client = RetryingClient(storage, renew=renew)
+    for name in "abc":
+        with pytest.raises(StorageError, match="401"):
+            client.call(storage.make_container, name)
+    assert len(renewed) == 1
+
+
 def test_a_failed_renewal_is_reported(capfd: pytest.CaptureFixture[str]) -> None:
     def renew() -> Credentials:
         raise AuthError("wrong password")

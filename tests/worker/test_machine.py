@@ -440,6 +440,26 @@ def test_the_wait_for_credentials_ends_after_a_minute_and_with_the_phase() -> No
     assert here.machine.credentials_renewed(since_ns, since_ns, since_ns) is False
 
 
+def test_no_operation_waits_for_credentials_that_cannot_come() -> None:
+    """Of one identity others may come later, and are asked for; the rest is as before."""
+    here = Script()
+    first = settings_with(3)
+    first["credentials"][0]["rejected"] = [0, 2]
+    here.join(settings=first)
+    now_ns = here.now_ns + 1
+    assert here.machine.credentials_renewed(now_ns, now_ns, now_ns, 2) is False
+    assert here.machine.credentials_renewed(here.now_ns - 1, now_ns, now_ns, 2) is False
+    here.settle()
+    assert not here.all_of(Expired)
+    assert here.machine.credentials_renewed(now_ns, now_ns, now_ns) is False
+    here.settle()
+    assert here.all_of(Expired) == [Expired(here.machine.incarnation, 3)]
+    assert here.machine.credentials_renewed(now_ns, now_ns, now_ns, 1) is None
+    here.wait(1)
+    here.control(settings=settings_with(4))
+    assert here.machine.credentials_renewed(now_ns, now_ns, now_ns, 2) is True
+
+
 def test_without_control_states_the_worker_drops_its_queue_and_joins_anew(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -128,7 +128,7 @@ class Store:
     """A WorkerStore of which only renewals are asked for."""
 
     def __init__(self, renew: Callable[[int], bool]) -> None:
-        self.renew = renew
+        self.renew = lambda began_ns, identity: renew(began_ns)
 
 
 class Team:

@@ -581,11 +581,13 @@ def abort_reason(
     :param start_ns: when the phase began, on the clock of ``now_ns``.
     """
     in_a_row = dispatcher.failures_in_a_row
-    if in_a_row >= max(dispatcher.workers.assigned_users, FAILURES_IN_A_ROW):
+    idle_s = (now_ns - max(dispatcher.last_success_ns, start_ns)) / SECOND_NS
+    # All of one identity may fail, and between two successes of the others many.
+    is_dead = not dispatcher.workload.is_divided or idle_s > network_timeout_s
+    if is_dead and in_a_row >= max(dispatcher.workers.assigned_users, FAILURES_IN_A_ROW):
         return f"{plural(in_a_row, 'operation')} failed in a row: {dispatcher.first_error}"
     # A DELETE completes at once or, with its retries, not for minutes.
     limit_s = TIMEOUTS_WITHOUT_SUCCESS * network_timeout_s
-    idle_s = (now_ns - max(dispatcher.last_success_ns, start_ns)) / SECOND_NS
     if phase is Phase.CLEANUP and idle_s > limit_s:
         return f"the store has deleted nothing for {limit_s:g} s"
     return ""

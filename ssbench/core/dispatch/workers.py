@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ssbench.core.columns import ResultLayout, layouts
+from ssbench.core.errors import RejectedError, SsbenchError
 from ssbench.core.messages import (
     Bye,
     ControlState,
@@ -28,7 +29,7 @@ from ssbench.core.messages import (
 )
 from ssbench.core.model import SECOND_NS, Phase, WorkerExit
 from ssbench.core.settings import MAX_WORKERS, Credentials, Limits, StorageSettings
-from ssbench.core.text import said
+from ssbench.core.text import first_of, plural, printable, said
 
 #: A worker with the same id may replace one whose newest heartbeat is older than this.
 SILENT_NS = 3 * SECOND_NS
@@ -543,10 +544,11 @@ class Workers:
             return self._interval_ns
         return min(max(now_ns - self.newest_hello_ns, _FIRST_GAP_NS), self._interval_ns)
 
-    def renewed(self, outcome: Credentials | str, wall_ns: int) -> None:
-        """The credentials were renewed, or not: a text says why. ``wall_ns``: now, since 1970."""
+    def renewed(self, outcome: Credentials | SsbenchError, wall_ns: int) -> None:
+        """The credentials were renewed, or not. ``wall_ns``: now, since 1970."""
         self.renewal_wanted = False
         newest = self.settings.newest
+        names = [name for name, _ in self.settings.store.get("identities", ())]
         if isinstance(outcome, Credentials):
             # Earlier ones that the store still accepts stay: drivers may need both.
             is_valid = newest.expires_at is not None and newest.expires_at * SECOND_NS > wall_ns
@@ -554,11 +556,23 @@ class Workers:
             credentials = (newest, new) if is_valid else (new,)
             self._renewal_fault = ""
         else:
-            if outcome != self._renewal_fault:  # it may occur once a second
-                self.warnings.append(f"The token could not be renewed: {outcome}")
-            self._renewal_fault = outcome
+            fault, rejected = str(outcome), newest.rejected
+            if isinstance(outcome, RejectedError):
+                rejected = tuple(range(1, len(names) + 1)) or (0,)
+                fault += "; there are no others, so operations fail at once"
+            if fault != self._renewal_fault:  # it may occur once a second
+                self.warnings.append(f"The credentials could not be renewed: {fault}")
+            self._renewal_fault = fault
             # A new serial lets the waiting operations try again, and fail.
-            credentials = (replace(newest, serial=newest.serial + 1),)
+            credentials = (replace(newest, serial=newest.serial + 1, rejected=rejected),)
+        new_ones = set(credentials[-1].rejected) - set(newest.rejected)
+        rejected_names = [name for at, name in enumerate(names, 1) if at in new_ones]
+        if rejected_names:
+            self.warnings.append(
+                f"The store rejects the credentials of"
+                f" {plural(len(rejected_names), 'identity')}, and there are no others, so"
+                f" operations fail at once: {printable(first_of(rejected_names, 10))}"
+            )
         self.settings = replace(self.settings, credentials=credentials)
         self.state_changed = True
 

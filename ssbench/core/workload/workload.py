@@ -40,6 +40,7 @@ class Workload(ABC):
     taken = 0  #: jobs given so far
     skipped: Mapping[int, int] = MappingProxyType({})  #: draws that found no object, by operation
     knows_versions = False  #: it wants to know which versions uploads made
+    is_divided = False  #: among identities
 
     def __repr__(self) -> str:
         total = "" if self.total is None else f" of {self.total}"
@@ -446,6 +447,8 @@ def _jobs(
 
 class DividedWorkload:
     """A workload on the classes inside, as the master sees it."""
+
+    is_divided = True
 
     def __init__(self, inner: Workload, division: Division) -> None:
         self._inner = inner

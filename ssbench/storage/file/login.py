@@ -10,7 +10,7 @@ from msgspec.structs import asdict, replace
 
 from ssbench.core import option as types
 from ssbench.core import units
-from ssbench.core.errors import AuthError, UsageError
+from ssbench.core.errors import AuthError, RejectedError, UsageError
 from ssbench.core.option import of_field, options_of_fields
 from ssbench.core.settings import Credentials, StorageSettings, typed
 from ssbench.storage.base import Access
@@ -159,4 +159,4 @@ class FileAccess:
         return Access(asdict(self._settings), Credentials(1))
 
     def renew(self) -> Credentials:
-        raise AuthError("the file store has no credentials to renew")
+        raise RejectedError("the file store has no credentials to renew")

@@ -26,7 +26,7 @@ import requests
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from ssbench.core.errors import AuthError, StorageError, UsageError
+from ssbench.core.errors import AuthError, RejectedError, StorageError, UsageError
 from ssbench.core.hiding import Secrets
 from ssbench.core.settings import Credentials
 from ssbench.core.text import first_of, printable
@@ -208,7 +208,9 @@ class S3Login:
         if known or error.code == "RequestTimeTooSkewed" or error.endpoint:
             hint = _HINTS.get(error.code)
             text = explained(error, headers) + (f" ({hint})" if hint else "")
-            raise AuthError(f"{self.where}: {text}")
+            # What gives temporary keys may give others a little later.
+            is_fixed = known and self._keys is not None and not self._keys.token
+            raise (RejectedError if is_fixed else AuthError)(f"{self.where}: {text}")
 
     def _check_answer(self, body: bytes) -> None:
         """Whether the store does what the run will ask of it.

@@ -16,7 +16,7 @@ from keystoneauth1 import exceptions as ks
 from keystoneauth1.session import Session
 from msgspec.structs import asdict, replace
 
-from ssbench.core.errors import AuthError, UsageError
+from ssbench.core.errors import AuthError, RejectedError, UsageError
 from ssbench.core.hiding import Secrets
 from ssbench.core.option import with_scheme
 from ssbench.core.settings import Credentials
@@ -130,7 +130,7 @@ class Authenticator:
     def _log_in(self) -> Access:
         login = self._login
         if login is None:
-            raise AuthError(
+            raise RejectedError(
                 "the store rejected the given token, and there are no credentials to get "
                 "another one: give a user and a key, or a new token"
             )
@@ -210,6 +210,8 @@ def _get_access(login: Login, session: Session) -> Any:
     plugin = getattr(importlib.import_module(module), name)(auth_url=login.url, **login.arguments)
     try:
         return plugin.get_access(session)
+    except (ks.Unauthorized, ks.Forbidden) as e:
+        raise RejectedError(f"{login.url}: {_describe_error(e, login)}") from None
     except ks.ClientException as e:
         raise AuthError(f"{login.url}: {_describe_error(e, login)}") from None
     except (OSError, *_MALFORMED) as e:

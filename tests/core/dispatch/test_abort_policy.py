@@ -40,6 +40,18 @@ def test_consecutive_failures_of_all_users_or_twenty_end_the_run(users: int, pha
     assert reason.startswith(f"{enough} operations failed in a row: ")
 
 
+@pytest.mark.parametrize("phase", [Phase.POPULATE, Phase.CLEANUP])
+def test_failures_of_one_identity_do_not_end_the_phase_of_the_others(phase: Phase) -> None:
+    fleet = Fleet(1000)
+    fleet.dispatcher.workload.is_divided = True
+    failed(fleet, 1, 3 * FAILURES_IN_A_ROW)
+    now_ns = fleet.now_ns
+    fleet.dispatcher.last_success_ns = now_ns - int(TIMEOUT_S * SECOND_NS)
+    assert abort_reason(phase, fleet.dispatcher, 0, now_ns, TIMEOUT_S) == ""
+    reason = abort_reason(phase, fleet.dispatcher, 0, now_ns + 1, TIMEOUT_S)
+    assert reason.startswith(f"{3 * FAILURES_IN_A_ROW} operations failed in a row: ")
+
+
 @pytest.mark.parametrize(
     ("phase", "since_start_ns", "since_done_ns", "words"),
     [

@@ -15,7 +15,7 @@ from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.session import Session
 from msgspec.structs import astuple
 
-from ssbench.core.errors import AuthError, UsageError
+from ssbench.core.errors import AuthError, RejectedError, UsageError
 from ssbench.storage.options import StoreOptions, option_values
 from ssbench.storage.registry import open_provider
 from ssbench.storage.s3 import login as s3login
@@ -373,6 +373,26 @@ def test_a_renewal_follows_the_region_and_outlives_a_silent_store() -> None:
         provider.log_in()
         assert provider.renew().payload["region"] == "eu-west-1"
     assert provider.renew().payload["region"] == "eu-west-1"  # the store is gone by now
+
+
+@pytest.mark.parametrize(
+    ("environ", "answer", "kind"),
+    [
+        (ENVIRON, refused(403, "InvalidAccessKeyId"), RejectedError),
+        # What gives temporary keys may give others a little later.
+        ({**ENVIRON, "AWS_SESSION_TOKEN": "t"}, refused(403, "ExpiredToken"), AuthError),
+        (ENVIRON, refused(403, "RequestTimeTooSkewed"), AuthError),
+    ],
+)
+def test_a_renewal_tells_whether_other_keys_may_come(
+    environ: dict[str, str], answer: Answer, kind: type[AuthError]
+) -> None:
+    with LoopbackServer(BUCKETS, answer) as store:
+        provider = S3Login(options(store.url, environ))
+        provider.log_in()
+        with pytest.raises(AuthError) as caught:
+            provider.renew()
+    assert type(caught.value) is kind
 
 
 def test_a_renewal_without_usable_keys_is_an_error_of_access(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from urllib3 import HTTPConnectionPool
 from urllib3.connection import HTTPConnection
 
-from ssbench.core.errors import AuthError
+from ssbench.core.errors import AuthError, RejectedError
 from ssbench.storage.base import Access
 from ssbench.storage.http import session as authhttp
 from ssbench.storage.http.session import BoundedAdapter, SameHostSession
@@ -265,6 +265,18 @@ def test_a_token_that_expires_later_is_renewed(v1: AuthV1) -> None:
         assert token_of(authenticator.log_in()) == "t0ken"
         store.token = "token-1"
         assert authenticator.renew().payload == {"token": "token-1"}
+
+
+def test_a_renewal_tells_whether_there_may_be_another_token(v1: AuthV1) -> None:
+    """Not where the user is refused, nor for a given token; but where the service is gone."""
+    with Store("t0ken") as store:
+        given = LoginOptions(os_auth_token="t0ken", os_storage_url=f"{store.url}/v1/AUTH_a")
+        refused = old(v1, key="another")
+        gone = LoginOptions(auth="http://127.0.0.1:1/auth/v1.0", user="a:b", key="c")
+        for options, kind in ((given, RejectedError), (refused, RejectedError), (gone, AuthError)):
+            with pytest.raises(AuthError) as caught:
+                Authenticator(options).renew()
+            assert type(caught.value) is kind
 
 
 def test_a_token_without_a_storage_url_is_reported(v1: AuthV1) -> None:
