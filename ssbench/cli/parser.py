@@ -11,6 +11,7 @@ import os
 import re
 import sys
 from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NoReturn
 
 from ssbench.cli.console import check_output, tell, write_output
@@ -170,7 +171,11 @@ class Parser(argparse.ArgumentParser):
             many += f" behind {' '.join(taken)}"
         if self._bare and any(map(_names_scenario, left)):
             return f"{many}; give one scenario"
-        return f"{many}; {self._stray}" if self._stray else many
+        if self._stray and not _are_given(self._bare, self._words):
+            return f"{many}; {self._stray}"
+        before = dict(pairwise(reversed(self._words))).get(left[0], "")
+        action = self._option_string_actions.get(before)
+        return f"{many}; {before} takes no value" if action and action.nargs == 0 else many
 
     def _add_defaults(self, found: argparse.Namespace) -> None:
         """Add the defaults of what was not given, those of the site first.
@@ -347,23 +352,35 @@ _OTHER_NAMES = {
     "concurrency": ("users",),
     "concurrent": ("users", "concurrency"),
     "connections": ("users", "concurrency"),
+    "csvfile": ("csv",),
     "endpoint": ("s3-endpoint",),
     "host": ("s3-endpoint", "master"),
+    "hosts": ("ssh-workers",),
     "iterations": ("op-count",),
+    "jsonfile": ("json",),
     "keep-data": ("keep-objects",),
     "no-cleanup": ("keep-objects",),
     "noclear": ("keep-objects",),
+    "ops": ("op-count",),
+    "out": ("stats-file",),
+    "output": ("stats-file",),
     "qps": ("rate",),
     "requests": ("op-count",),
+    "resfile": ("stats-file",),
     "rps": ("rate",),
     "run-time": ("duration", "time"),
     "runtime": ("duration", "time"),
+    "s3endpoints": ("s3-endpoint",),
+    "s3key": ("s3-access-key",),
+    "s3secret": ("s3-secret-key",),
     "secret-key": ("s3-secret-key",),
     "threads": ("users", "concurrency"),
     "time": ("duration", "step-seconds"),
     "timelimit": ("duration", "time"),
+    "timeout": ("operation-timeout",),
     "users": ("concurrency",),
     "vus": ("users", "concurrency"),
+    "warp-client": ("ssh-workers",),
 }
 #: Commands of warp, elbencho, COSBench and k6 -> ours.
 _OTHER_COMMANDS = {
@@ -371,7 +388,9 @@ _OTHER_COMMANDS = {
     "client": "the program ssbench-worker", "cleanup": "cleanup-containers",
     "mixed": "run-scenario", "submit": "run-scenario", "worker": "the program ssbench-worker",
 }  # fmt: skip
-_IN_SCENARIO = {"obj.size", "objects", "num-objects", "object-size", "size"}
+_IN_SCENARIO = {
+    "dirs", "files", "num-objects", "obj.size", "object-count", "object-size", "objects", "size",
+}  # fmt: skip
 
 
 def _names_scenario(word: str) -> bool:

@@ -30,6 +30,7 @@ from ssbench.storage.options import (
     named,
     openstack_option,
     option_values,
+    shown_url,
     variables_of,
 )
 
@@ -472,6 +473,7 @@ def cloud_values(name: str, environ: Mapping[str, str], region: str | None) -> d
     try:
         from openstack.config import loader
         from openstack.exceptions import ConfigException
+        from requests import RequestException
         from yaml import YAMLError
     except ImportError as error:
         raise UsageError(
@@ -512,6 +514,11 @@ def cloud_values(name: str, environ: Mapping[str, str], region: str | None) -> d
     except (AttributeError, LookupError, RecursionError, TypeError, ValueError):
         # Their texts may show a value.
         raise UsageError(f"{what}: the cloud is malformed in clouds.yaml") from None
+    except RequestException as error:  # of a profile that is a URL, as OVH's
+        from ssbench.storage.http.session import reason_of  # loads slowly
+
+        url = shown_url(str(error.request.url)) if error.request else ""
+        raise UsageError(f"{what}: its profile {url}: {reason_of(error)}") from error
 
 
 def _unread(what: str, files: Sequence[str]) -> str:

@@ -236,6 +236,12 @@ def test_secrets_of_another_file_are_added(log_in: Log, tmp_path: Path) -> None:
             None,
             "credentials are incomplete: --os-username (OS_USERNAME) missing",
         ),
+        # A vendor's profile that openstacksdk has to fetch.
+        (
+            "clouds: {mine: {profile: 'http://me:s3cret@127.0.0.1:1', auth: {password: s3cret}}}",
+            None,
+            "its profile http://127.0.0.1:1/.well-known/openstack/api: connection refused",
+        ),
     ],
 )
 def test_wrong_files_are_errors_that_show_no_value(
