@@ -25,7 +25,7 @@ from ssbench.core.stats.host_metrics import (
 from ssbench.core.stats.tally import COUNTERS
 from ssbench.core.text import for_spreadsheet, printable
 from ssbench.report.model import (
-    LATENCY,
+    COUNT,
     PERCENT,
     WALL_CLOCK,
     Column,
@@ -33,6 +33,7 @@ from ssbench.report.model import (
     Report,
     Row,
     Table,
+    Unit,
     percent_text,
     time_text,
 )
@@ -166,13 +167,12 @@ def _run(report: Report) -> Iterator[_Cell]:
 
 
 def _figures(table: Table, row: Row) -> Iterator[_Cell]:
-    """The figures of a row but for its latencies and its parts."""
+    """The figures of a row but for its distributions and size classes."""
     for column in table.columns:
         name, value = column.csv or column.key, row.get(column.key)
-        is_plain = column.unit is not LATENCY and not isinstance(value, Table)
-        if "csv" in column.formats and column.key != table.by and is_plain:
+        if "csv" in column.formats and column.key != table.by:
             percent = column.unit is PERCENT and value is not None
-            yield name, f"{value:.{_DIGITS}f}" if percent else _rounded(value)
+            yield name, f"{value:.{_DIGITS}f}" if percent else _rounded(value, column.unit)
 
 
 def _of_fact(name: str, value: Any) -> Any:
@@ -220,8 +220,10 @@ def _seconds(value_ns: float | None, nothing: str = _NOTHING) -> str | float:
     return nothing if value_ns is None else round(value_ns / 1e9, _DIGITS)
 
 
-def _rounded(value: float | None) -> str | float:
-    return _NOTHING if value is None else round(value, _DIGITS)
+def _rounded(value: float | None, unit: Unit = COUNT) -> str | float:
+    if value is None:
+        return _NOTHING
+    return round(value if unit.stored == 1 else value / unit.stored, _DIGITS)
 
 
 # --host-stats: from the records, as a long run has more of them than memory should hold

@@ -25,7 +25,7 @@ from ssbench.core.stats.thresholds import ChangeRule
 from ssbench.core.text import plural
 from ssbench.report import summary
 from ssbench.report.charts import by_response, comparison_charts
-from ssbench.report.figures import FIGURES, compared_parts, compared_sections
+from ssbench.report.figures import columns_of, compared_parts, compared_sections, figures_of
 from ssbench.report.load_generator import host_table
 from ssbench.report.model import (
     COUNT,
@@ -42,6 +42,7 @@ from ssbench.report.model import (
     Level,
     Note,
     Report,
+    Row,
     Section,
     Sparse,
     Table,
@@ -304,17 +305,15 @@ def _figures(found: Comparison, section: ComparedOperation) -> list[Fact]:
 
 
 def _counts(found: Comparison, totals: Sequence[Sequence[Tally]]) -> Iterator[Fact]:
-    """Of each side, over its runs; those that few runs have where any operation of any run does."""
+    """Of each side, over its runs."""
     sides = [Tally() for _side in totals]
     for side, own in zip(sides, totals, strict=True):
         for tally in own:
             side.merge(tally)
     yield fact("operations", [side.operations for side in sides], COUNT, "failed or not")
-    for figure in FIGURES:
-        if "compared" in figure.tables.split():
-            column = figure.column
-            if not column.rare or any(figure.of(run.stats.total()) for run in found.runs):
-                yield Fact(column, [figure.of(side) for side in sides])
+    for each in figures_of("compared"):
+        if each.known is None or any(each.known(run.stats.total()) for run in found.runs):
+            yield Fact(each.column, [each.of(side) for side in sides])
 
 
 def _lines(
@@ -322,28 +321,17 @@ def _lines(
 ) -> Iterator[list[Fact]]:
     """For CSV: each figure of each run."""
     name, groups = section.operation or "TOTAL", found.groups
-    (figures,) = (each.value for each in parts[section.operation] if each.column.key == "figures")
-    for row in figures.rows:
+    files = [" ".join(run.name for run in group) for group in groups]
+    part = {each.column.key: each for each in parts[section.operation]}
+    for row in part["figures"].value.rows:
         for at, estimate in enumerate(row["runs"]):
             change = row["changes_against_first"][at - 1] if at else {}
-            value, low, high = (
-                None if each is None else each / estimate.unit.stored
-                for each in (estimate.value, estimate.low, estimate.high)
-            )
-            yield [
-                fact("operation", name, WORD, "its name, or TOTAL"),
-                fact("figure", row["figure"], WORD, "what is compared, with its unit"),
-                fact("run", at + 1, COUNT, "number of the run, or of the side"),
-                fact("file", " ".join(run.name for run in groups[at]), WORD, "its stat files"),
-                fact("value", value, COUNT, "its figure"),
-                fact("low", low, COUNT, "least of the figure's interval"),
-                fact("high", high, COUNT, "most of it"),
-                fact("ratio", change.get("ratio"), COUNT, "to the first run's figure"),
-                fact("ratio_low", change.get("low"), COUNT, "least of the ratio's interval"),
-                fact("ratio_high", change.get("high"), COUNT, "most of it"),
-                fact("verdict", change.get("verdict"), WORD, "on that ratio"),
-                fact("source", "", WORD, "worker, endpoint or address; empty: all together"),
-            ]
+            yield _line(name, row["figure"], at, files[at], estimate, change)
+    for column in columns_of("compared"):
+        values = part[column.key].value if column.key in part else ()
+        for at, value in enumerate(values):
+            each = Interval(value, None, None, column.unit)
+            yield _line(name, column.key, at, files[at], each)
 
 
 def _source_lines(found: Comparison, section: Section) -> Iterator[list[Fact]]:
@@ -352,18 +340,35 @@ def _source_lines(found: Comparison, section: Section) -> Iterator[list[Fact]]:
     for row in table.rows if "text" in section.formats else ():
         for at, figures in enumerate(row["runs"]):
             for figure, value in (figures or {}).items():
-                yield [
-                    fact("operation", "", WORD, "empty: all together"),
-                    fact("figure", figure, WORD, "of the part, with its unit"),
-                    fact("run", at + 1, COUNT, "number of the run"),
-                    fact("file", found.runs[at].name, WORD, "its stat file"),
-                    fact("value", value, COUNT, "its figure"),
-                    *(
-                        fact(name, None, COUNT, "not known of a part")
-                        for name in ("low", "high", "ratio", "ratio_low", "ratio_high", "verdict")
-                    ),
-                    fact("source", row[table.columns[0].key], WORD, "worker, endpoint or address"),
-                ]
+                each = Interval(value, None, None, COUNT)  # in the unit of CSV already
+                source = row[table.columns[0].key]
+                yield _line("", figure, at, found.runs[at].name, each, source=source)
+
+
+def _line(
+    operation: str, figure: str, at: int, file: str, found: Interval,
+    change: Row | None = None,
+    source: str = "",
+) -> list[Fact]:  # fmt: skip
+    change = change or {}
+    value, low, high = (
+        None if each is None else each / found.unit.stored if found.unit.stored != 1 else each
+        for each in (found.value, found.low, found.high)
+    )
+    return [
+        fact("operation", operation, WORD, "its name, or TOTAL; empty: of a source"),
+        fact("figure", figure, WORD, "what is compared, with its unit"),
+        fact("run", at + 1, COUNT, "number of the run, or of the side"),
+        fact("file", file, WORD, "its stat files"),
+        fact("value", value, COUNT, "its figure"),
+        fact("low", low, COUNT, "least of the figure's interval"),
+        fact("high", high, COUNT, "most of it"),
+        fact("ratio", change.get("ratio"), COUNT, "to the first run's figure"),
+        fact("ratio_low", change.get("low"), COUNT, "least of the ratio's interval"),
+        fact("ratio_high", change.get("high"), COUNT, "most of it"),
+        fact("verdict", change.get("verdict"), WORD, "on that ratio"),
+        fact("source", source, WORD, "worker, endpoint or address; empty: all together"),
+    ]
 
 
 def _figure(

@@ -28,6 +28,7 @@ from ssbench.report.model import (
     DATA,
     ITEM_RATE,
     LATENCY,
+    OUTCOME,
     PAGE_RATE,
     PERCENT,
     RATE,
@@ -54,26 +55,31 @@ _MOST = 12  #: rows in a text
 
 
 class Figure(Struct, frozen=True):
-    """A figure of operations: its column, which people see if it has a title, and its value."""
+    """A figure of operations: its column, which people see if it has a title, and its value.
+
+    Tables are "operations" (with their size classes and stages), "phases" (around the run),
+    "sources" (workers, endpoints, ...), and of runs side by side "compared" (operations) and
+    "compared_sources".
+    """
 
     column: Column
-    #: From a Tally; from a SourceTally in "sources" and "compared_sources".
-    of: Callable[[Any], Any]
-    #: "operations" (with their size classes and stages), "phases" (around the run), "sources"
-    #: (workers, endpoints, ...); and of runs side by side "compared" and "compared_sources".
-    tables: str = "operations"
+    of: Callable[[Any], Any]  #: from a Tally; from a SourceTally in tables of sources
+    tables: str = "operations"  #: that have it
+    rare: str = ""  #: further ones, where people do not see it if no row has any
     known: Callable[[Counts], bool] | None = None  #: which runs have it; None: all
 
 
 def _figure(
-    name: str, unit: Unit, meaning: str, title: str = "", tables: str = "operations", *,
+    name: str, unit: Unit, meaning: str, title: str = "", tables: str = "operations",
+    rare: str = "", *,
     key: str = "", known: str = "", of: Callable[[Any], Any] | None = None, **column: Any,
 ) -> Figure:  # fmt: skip
     """:param name: attribute of Counts with its value, where ``of`` does not give it.
     :param known: attribute of Counts that says whether the run has it.
     """
     shown = Column(key or name, unit, meaning, title, **column)
-    return Figure(shown, of or attrgetter(name), tables, attrgetter(known) if known else None)
+    is_known = attrgetter(known) if known else None
+    return Figure(shown, of or attrgetter(name), tables, rare, is_known)
 
 
 def _service(percent: float, name: str, meaning: str, tables: str = "sources") -> Figure:
@@ -95,13 +101,14 @@ _MOVED_BYTES = ("moved_bytes", BYTES, "by successes; none if not known", "Data")
 #: JSON and CSV.
 FIGURES = (
     _figure("count", COUNT, "successes", "Count", "operations phases sources"),
-    _figure("errors", COUNT, "failures", "Errors",
+    _figure("errors", OUTCOME, "failures", "Errors",
             "operations phases sources compared compared_sources"),
-    _figure("lost_races", COUNT, "conditional writes that came too late", "Lost races",
-            "operations compared", known="has_races", rare=True),
+    _figure("lost_races", OUTCOME, "conditional writes that came too late", "Lost races",
+            "", "operations compared", known="has_races"),
     _figure("lost_race_percent", PERCENT, "of all operations", of=_lost_race_percent,
             known="has_races", formats=DATA),
-    _figure("retries", COUNT, "repeated attempts, but for those after a 404", "Retries"),
+    _figure("retries", COUNT, "repeated attempts, but for those after a 404", "Retries",
+            "operations", "sources compared compared_sources"),
     _figure("not_found_retries", COUNT, "repeated after a 404", formats=DATA),
     _figure("rate_limited", COUNT, "answers to slow down", formats=DATA),
     _figure("reconnects", COUNT, "idle connections replaced", formats=DATA),
@@ -120,26 +127,37 @@ FIGURES = (
             "operations phases", key="span_s", csv="seconds", formats="json"),
     _figure("over_span.rate_per_s", RATE, "successes per second of that span",
             key="span_requests_per_s", formats="json"),
-    _figure("items", COUNT, "entries listed and objects handled by successes", known="has_items"),
+    _figure("items", COUNT, "entries listed and objects handled by successes", "Items",
+            "", "operations", known="has_items"),
     _figure("throughput.items_per_s", ITEM_RATE, "per second, counted as requests_per_s",
-            key="items_per_s", known="has_items"),
-    _figure("pages", COUNT, "of the whole listings among successes", known="has_pages"),
+            "Items/s", "", "operations", key="items_per_s", known="has_items"),
+    _figure("pages", COUNT, "of the whole listings among successes", "Pages",
+            "", "operations", known="has_pages"),
     _figure("throughput.pages_per_s", PAGE_RATE, "per second, counted as requests_per_s",
-            key="pages_per_s", known="has_pages"),
+            "Pages/s", "", "operations", key="pages_per_s", known="has_pages"),
     _service(50, "p50", "median service time"),
     _service(99, "p99", "its 99th percentile", "sources compared_sources"),
     _service(100, "max", "the longest"),
 )  # fmt: skip
 
 
+def figures_of(table: str) -> list[Figure]:
+    """Those of a table, whose columns are as it has them."""
+    return [
+        structs.replace(each, column=structs.replace(each.column, rare=table in each.rare.split()))
+        for each in FIGURES
+        if table in f"{each.tables} {each.rare}".split()
+    ]
+
+
 def columns_of(table: str) -> list[Column]:
     """Those of the figures in a table."""
-    return [each.column for each in FIGURES if table in each.tables.split()]
+    return [each.column for each in figures_of(table)]
 
 
 def values_of(table: str, tally: Counts) -> dict[str, Any]:
     """The figures of a table, by key."""
-    return {each.column.key: each.of(tally) for each in FIGURES if table in each.tables.split()}
+    return {each.column.key: each.of(tally) for each in figures_of(table)}
 
 
 _RUNS = Column("runs", WORD, "its figures in each run; null: not in that run")
@@ -401,7 +419,7 @@ def operation_facts(
     receives = any(row_of(each, stats.run.operations).receives for each in those)
     return [
         *figures,
-        fact("size_classes", table, WORD, "the same by size class"),
+        fact("size_classes", table, WORD, "the same by size class", "text json"),
         fact("receives", receives, WORD, "whether responses can have a body", "text"),
     ]
 
@@ -410,27 +428,38 @@ def tally_facts(tally: Tally, percents: Sequence[float]) -> list[Fact]:
     latencies = (tally.headers, tally.first_byte, tally.last_byte, tally.response)
     headers, first, last, due = (_distribution(each, percents) for each in latencies)
     response = due if due.count else None
+    shown = "text json"  # CSV has a column for each of their figures
     return [
         *_counts(tally),
-        fact("headers_latency", headers, LATENCY, "from the start to the response headers"),
-        fact("first_byte_latency", first, LATENCY, "from the start to the body's first byte"),
-        fact("last_byte_latency", last, LATENCY, "service time: from the start to the last byte"),
-        fact("response_time", response, LATENCY, "from due to the last byte; open loop only"),
+        fact("headers_latency", headers, LATENCY, "from the start to the response headers", shown),
+        fact(
+            "first_byte_latency", first, LATENCY, "from the start to the body's first byte", shown
+        ),
+        fact(
+            "last_byte_latency",
+            last,
+            LATENCY,
+            "service time: from the start to the last byte",
+            shown,
+        ),
+        fact(
+            "response_time", response, LATENCY, "from due to the last byte; open loop only", shown
+        ),
     ]
 
 
-def _counts(counts: Counts, table: str = "operations") -> Iterator[Fact]:
+def _counts(counts: Counts) -> Iterator[Fact]:
     """Those that few runs have come last."""
-    for each in sorted(FIGURES, key=lambda each: each.known is not None):
-        if table in each.tables.split() and (each.known is None or each.known(counts)):
+    for each in sorted(figures_of("operations"), key=lambda each: each.known is not None):
+        if each.known is None or each.known(counts):
             yield Fact(each.column, each.of(counts))
 
 
 def around_facts(counts: Counts) -> Iterator[Fact]:
     """The figures of a phase around the run, of which only JSON has all."""
-    shown = columns_of("phases")
+    shown = {column.key for column in columns_of("phases")}
     for each in _counts(counts):
-        formats = ALL if each.column in shown else "json"
+        formats = ALL if each.column.key in shown else "json"
         yield Fact(structs.replace(each.column, formats=formats), each.value)
 
 

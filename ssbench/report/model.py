@@ -39,6 +39,7 @@ class Unit(Struct, frozen=True):
 
 WORD = Unit()  #: text, a flag, or a value that is shown as it is
 COUNT = Unit()
+OUTCOME = Unit()  #: operations that ended so, which a comparison shows beside their number
 RATE = Unit("operations/s", digits=1, short="Ops/s")
 ITEM_RATE = Unit("items/s", digits=1)
 PAGE_RATE = Unit("pages/s", digits=1)

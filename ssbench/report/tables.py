@@ -25,6 +25,7 @@ from ssbench.report.model import (
     COUNT,
     LATENCY,
     MANY_TIMES,
+    OUTCOME,
     SPARSE_MARK,
     WALL_CLOCK,
     WORD,
@@ -354,8 +355,13 @@ def _changes(part: Row, other: int) -> Iterator[Row]:
 
 
 def _compared(part: Row, column: Column, other: int) -> Row:
-    """A count, of all operations; it is not judged."""
-    first, second = (f"{part[column.key][at]} of {part['operations'][at]}" for at in (0, other))
+    """A count, which is not judged."""
+    first, second = (
+        f"{part[column.key][at]} of {part['operations'][at]}"
+        if column.unit is OUTCOME
+        else number_text(part[column.key][at], column.unit)
+        for at in (0, other)
+    )
     blank = dict.fromkeys(("first_interval", "other_interval", "change", "interval", "verdict"), "")
     return {"figure": column.title, "first": first, "other": second, **blank}
 

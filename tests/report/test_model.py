@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from msgspec.structs import replace
 
-from ssbench.report import all_percentiles, of_run, render
+from ssbench.core.stats.compare import comparison
+from ssbench.report import all_percentiles, figures, of_run, render
+from ssbench.report.comparison import of_comparison
 from ssbench.report.model import (
     COUNT,
     LATENCY,
@@ -62,6 +65,38 @@ def test_a_new_block_of_figures_is_in_every_format() -> None:
     names, values = render(report, "csv").splitlines()
     assert names.endswith('"network_round_trip_s","cities_Ulm_delay_s","cities_Bonn_delay_s"')
     assert values.endswith('0.001234567,0.0025,""')
+
+
+def test_a_new_figure_is_in_every_format(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row of FIGURES, of which no renderer or builder knows."""
+    column = Column("answers", COUNT, "responses, also of retries", "Answers")
+    tables = "operations sources compared compared_sources"
+    row = figures.Figure(column, lambda counts: counts.operations + counts.retries, tables)
+    monkeypatch.setattr(figures, "FIGURES", (*figures.FIGURES, row))
+    stats = runs.stats_of(runs.normal())
+    report = of_run(stats)
+    blocks, _, workers = render(report, "text").partition("WORKERS")
+    assert blocks.count("\n       Answers: ") == 5  # of all operations, and of each
+    assert "\n       Answers: 241\n" in blocks
+    assert "Answers" in workers
+    assert "       Answers: 241\n" in render(report, "classic")
+    for form, start in (("markdown", "| TOTAL |"), ("html", "<tr><td>TOTAL</td>")):
+        line = next(line for line in render(report, form).splitlines() if line.startswith(start))
+        assert "241" in line
+        assert render(report, form).count("Answers") > 3
+    found = json.loads(render(report, "json"))
+    assert found["total"]["answers"] == 241
+    assert sum(each["answers"] for each in found["by_worker"]) == 241
+    assert found["operations"]["READ"]["size_classes"]["tiny"]["answers"] > 0
+    names, _values = render(report, "csv").splitlines()
+    assert '"total_answers"' in names
+    assert '"worker_2_answers"' in names
+    compared = of_comparison(comparison([("a.gz", stats), ("b.gz", stats)], seed=1))
+    assert json.loads(render(compared, "json"))["total"]["answers"] == [241, 241]
+    assert '"TOTAL","answers",2,"b.gz",241,' in render(compared, "csv")
+    text = render(compared, "text")
+    assert re.search(r"\nAnswers +241 +241\n", text)
+    assert "Run 2 Answers" in text
 
 
 @pytest.mark.parametrize("percentiles", [(0.0,), (95.0, 100.1), (float("nan"),), ()])
