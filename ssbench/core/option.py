@@ -155,8 +155,11 @@ class Option(Struct, frozen=True):
     @property
     def python_type(self) -> Any:
         """What a program gives: a number, a truth value, or text; a sequence of these."""
-        kind = self.type.kind if isinstance(self.type, Unit) else bool if self.type is bool else str
-        return Sequence[kind] if self.repeat else kind  # type: ignore[valid-type]
+        kind: Any = str
+        if isinstance(self.type, Unit) or self.type is bool:
+            kind = self.type.kind if isinstance(self.type, Unit) else bool
+        kind = getattr(self.type, "python_type", kind)
+        return Sequence[kind] if self.repeat else kind
 
     def value(self, text: str) -> Any:
         """The value of a text.

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ssbench import statfile
 from ssbench.core.errors import ExitStatus, StatFileError, UsageError
-from ssbench.core.model import SECOND_NS
+from ssbench.core.model import SECOND_NS, Phase
 from ssbench.core.operations import OPERATIONS, Operation
-from ssbench.core.records import MarkRecord, Record, RunHeader
+from ssbench.core.records import EventRecord, MarkRecord, PhaseRecord, Record, RunHeader
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.stats.budget import MEMORY, Budget
 from ssbench.core.stats.merge import Part, check_distinct, end_of_load_ns, merged
@@ -116,8 +116,8 @@ def read_stats(
         records = iter(reader)
         first = next(records)
         end_ns = _end_of_load_ns(path, first)
-        if chosen.stage and not chosen.in_time:
-            chosen = _stage_of_file(path, chosen)
+        if chosen.needs_times:
+            chosen = _times_of_file(path, chosen)
         budget = Budget(lambda: reader.bytes_read, memory)
         stats = StoredStats.of(chain([first], records), end_ns, budget=budget, chosen=chosen)
         stats.path = path
@@ -170,8 +170,8 @@ def read_merged(
             with statfile.read(path) as reader:
                 parts.append(Part.of(path, reader.without_results()))
         check_parts(parts)
-        if chosen.stage:
-            chosen = _times_of_stage(merged(parts, [()] * len(parts)), chosen, ", ".join(paths))
+        if chosen.needs_times:
+            chosen = _times_of(merged(parts, [()] * len(parts)), chosen, ", ".join(paths))
         readers = [stack.enter_context(statfile.read(path)) for path in paths]
         budget = Budget(lambda: sum(reader.bytes_read for reader in readers), memory)
         records, end_ns = merged(parts, readers), end_of_load_ns(parts)
@@ -186,22 +186,24 @@ def read_merged(
         return stats, parts
 
 
-def _stage_of_file(path: str, chosen: Selection) -> Selection:
-    """The part with its stage's times, which follow from marks that are behind results.
+def _times_of_file(path: str, chosen: Selection) -> Selection:
+    """The part with the times of its stage or marks, whose records are behind results.
 
-    :raises UsageError: there is no such stage, or the file can't be read a second time.
+    :raises UsageError: there is no such stage or mark, or the file can't be read a second time.
     """
-    _check_twice(path, "a run of which one --stage is asked for")
+    _check_twice(path, "a run of which a --stage, or the time of a mark, is asked for")
     with statfile.read(path) as reader:
-        return _times_of_stage(reader.without_results(), chosen, path)
+        return _times_of(reader.without_results(), chosen, path)
 
 
-def _times_of_stage(records: Iterable[Record], chosen: Selection, name: str) -> Selection:
-    run = RunRecords()
+def _times_of(records: Iterable[Record], chosen: Selection, name: str) -> Selection:
+    run, started_s = RunRecords(), 0.0
     for record in records:
-        if isinstance(record, RunHeader | MarkRecord):
+        if isinstance(record, RunHeader | MarkRecord | EventRecord):
             run.add(record)
-    return run.times_of_stage(chosen, name)
+        elif isinstance(record, PhaseRecord) and record.phase is Phase.RUN:
+            started_s = record.started_at
+    return run.times_of(chosen, name, started_s)
 
 
 def _check_twice(path: str, what: str) -> None:

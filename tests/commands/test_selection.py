@@ -16,7 +16,15 @@ import ssbench
 from ssbench.core.errors import UsageError
 from ssbench.core.model import Result
 from ssbench.core.operations import CREATE, READ
-from ssbench.core.records import AddressRecord, MarkRecord, Phase, PhaseRecord, Record, RunHeader
+from ssbench.core.records import (
+    AddressRecord,
+    EventRecord,
+    MarkRecord,
+    Phase,
+    PhaseRecord,
+    Record,
+    RunHeader,
+)
 from tests.cli.shell import Shell, stat_file
 from tests.report import runs
 
@@ -201,6 +209,26 @@ def test_a_stage_is_the_part_of_its_time(shell: Shell) -> None:
     assert wrong.status == 2
     assert wrong.last.endswith('--stage "4x": its stages are idle, peak, stage 3, idle')
     assert shell("report-scenario", path, "--stage", "1", "--to", "3").status == 2
+
+
+def test_a_mark_is_a_time_of_the_load(shell: Shell) -> None:
+    began = runs.STARTED_AT + START_NS / runs.SECOND
+    marked = [EventRecord(began + at, text) for at, text in ((4.0, "node 3 down"), (10.0, "up"))]
+    path = stat_file(shell.folder / "run.gz", [*records(lambda *_: True), *marked])
+    times = ssbench.read(path, from_s=4.0, to_s=10.0)
+    stats = ssbench.read(path, from_s="node 3 down", to_s="up")
+    assert stats.total() == times.total()
+    assert stats.chosen.text == '4 s ("node 3 down") to 10 s ("up") of the load'
+    said = [
+        shell(*command, "--from", "node 3 down", "--to", to)
+        for command in (["report-scenario", path], ["compare", path, path])
+        for to in ("up", "gone", "3")
+    ]
+    assert [each.status for each in said[:3]] == [0, 2, 2]
+    assert "PART: 4 s (" in said[0].out
+    assert said[1].last.endswith('--to "gone": no such mark; the run\'s marks: "node 3 down", "up"')
+    assert said[2].last.endswith("--to 3 s is not after --from 4 s")
+    assert shell("report-scenario", path, "--from", "6x").status == 2
 
 
 def test_parts_are_the_stages_of_the_whole_report(tmp_path: Path) -> None:

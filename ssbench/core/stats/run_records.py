@@ -266,12 +266,35 @@ class RunRecords:
             for at, (begin, end) in enumerate(zip(begins, ends, strict=False))
         ]
 
-    def times_of_stage(self, chosen: Selection, name: str) -> Selection:
-        """The part with the times of the stage that it names.
+    def times_of(self, chosen: Selection, name: str, started_s: float) -> Selection:
+        """The part with the times of the stage, or of the marks, that it names.
 
         :param name: of the run, for errors.
-        :raises UsageError: the run has no such stage, a line with those that it has.
+        :param started_s: when the run phase began, wall clock.
+        :raises UsageError: the run has no such stage or mark, a line with those that it has.
         """
+        if chosen.stage:
+            return self._times_of_stage(chosen, name)
+        begin_s = started_s + (self.stages[0].at_ns / SECOND_NS if self.stages else 0.0)
+        times = {}
+        for event in sorted(self.events, key=lambda event: event.at_s, reverse=True):
+            times[event.text] = max(round(event.at_s - begin_s, 3), 0.0)  # the first of a text
+        for option, key, text in (
+            ("--from", "from_s", chosen.from_mark),
+            ("--to", "to_s", chosen.to_mark),
+        ):
+            if text is None:
+                continue
+            if text not in times:
+                there = ", ".join(map(preview, reversed(times))) or "none"
+                raise UsageError(
+                    f"{name}: {option} {preview(text)}: no such mark; the run's marks: {there}"
+                )
+            chosen = structs.replace(chosen, **{key: times[text]})
+        chosen.check()
+        return chosen
+
+    def _times_of_stage(self, chosen: Selection, name: str) -> Selection:
         names = [self.scenario.stage_name(at) for at in range(len(self.stages))]
         known = {each: at for at, each in reversed([*enumerate(names)])}
         known = {str(at + 1): at for at in range(len(names))} | known

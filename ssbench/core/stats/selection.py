@@ -40,6 +40,25 @@ def _names(flag: str, help: str, metavar: str = "NAME") -> Option:
     )  # fmt: skip
 
 
+class _Moment:
+    """The type of an option: a time of the load in seconds, or the text of a mark of the run."""
+
+    metavar = "TIME|MARK"
+    python_type = float | str  #: of programs
+
+    def __init__(self, unit: units.Unit[float]) -> None:
+        self._unit = unit
+
+    def __call__(self, text: str) -> float | str:
+        """:raises UsageError: it looks like a time, and is none."""
+        try:
+            return self._unit.of_text(text)
+        except UsageError:
+            if not text.strip() or (text[0] in "+-.0123456789" and " " not in text.strip()):
+                raise
+            return text
+
+
 class Selection(Struct, frozen=True):
     """What is chosen of a run; by default all of it. Times count from the start of the load.
 
@@ -48,12 +67,12 @@ class Selection(Struct, frozen=True):
 
     # fmt: off
     from_s: Annotated[float | None,
-        of_field("--from", units.seconds_or_none, PART,
-            "only operations from this time of the load on, such as 60s",
+        of_field("--from", _Moment(units.seconds_or_none), PART,
+            "only operations from this time of the load on, such as 60s, or from this mark on",
             command_line_only=True)] = None
     to_s: Annotated[float | None,
-        of_field("--to", units.seconds, PART,
-            "only operations before this time of the load, such as 5m",
+        of_field("--to", _Moment(units.seconds), PART,
+            "only operations before this time of the load, such as 5m, or before this mark",
             command_line_only=True)] = None
     warmup_s: Annotated[float | None,
         of_field("--warmup", units.seconds_or_none, PART,
@@ -81,16 +100,33 @@ class Selection(Struct, frozen=True):
             "only operations of this worker: its id, or its host for all workers there")] = ()
     # fmt: on
 
+    #: Texts of marks, whose times only the run knows.
+    from_mark: str | None = None
+    to_mark: str | None = None
+
     def __post_init__(self) -> None:
         named = tuple(map(_operation, self.operation_names))
         force_setattr(self, "operation_names", named)
+        for time, mark in (("from_s", "from_mark"), ("to_s", "to_mark")):
+            if isinstance(value := getattr(self, time), str):
+                force_setattr(self, mark, value)
+                force_setattr(self, time, None)
 
     def check(self) -> None:
         """:raises UsageError: the times exclude each other."""
         if self.to_s is not None and (self.from_s or 0) >= self.to_s:
-            raise UsageError(f"--to {self.to_s:g} s is not after --from {self.from_s:g} s")
-        if self.stage and self.in_time:
+            raise UsageError(f"--to {self.to_s:g} s is not after --from {self.from_s or 0:g} s")
+        if self.stage and (self.in_time or self.from_mark or self.to_mark):
             raise UsageError("--stage has its own times: leave out --from and --to")
+
+    @property
+    def needs_times(self) -> bool:
+        """Whether only the run's own records say its beginning or its end."""
+        return (
+            (self.stage is not None and not self.in_time)
+            or (self.from_mark is not None and self.from_s is None)
+            or (self.to_mark is not None and self.to_s is None)
+        )
 
     @property
     def in_time(self) -> bool:
@@ -107,8 +143,8 @@ class Selection(Struct, frozen=True):
         """``60 s to 300 s of the load, READ, worker bench-02``; "" for the whole run."""
         parts = [f"stage {printable(self.stage)}"] if self.stage else []
         if self.in_time:
-            until = "the end" if self.to_s is None else f"{self.to_s:g} s"
-            parts.append(f"{self.from_s or 0:g} s to {until} of the load")
+            until = "the end" if self.to_s is None else f"{_at(self.to_s, self.to_mark)}"
+            parts.append(f"{_at(self.from_s or 0, self.from_mark)} to {until} of the load")
         if self.warmup_s is not None:
             parts.append(f"warm-up {self.warmup_s:g} s")
         for kind, names in self.names:
@@ -124,6 +160,11 @@ class Selection(Struct, frozen=True):
 
     def __bool__(self) -> bool:
         return self != WHOLE
+
+
+def _at(seconds: float, mark: str | None) -> str:
+    """``60 s``; ``60 s ("node 3 down")``."""
+    return f"{seconds:g} s" if mark is None else f"{seconds:.3g} s ({preview(mark)})"
 
 
 WHOLE = Selection()
