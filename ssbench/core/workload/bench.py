@@ -71,8 +71,8 @@ def why_not_held(scenario: Scenario) -> str:
     what would hold it; "" if it can be held.
 
     Removals in flight need objects as long as they last, and a mix that removes more objects than
-    it creates uses them up. (Where both are as frequent, the number of objects wanders, and few
-    draws find none.)
+    it creates uses them up: two standard deviations more than on average, by chance. (Where both
+    are as frequent, the number of objects wanders, and few draws find none.)
     """
     if any(stage.is_apart for stage in scenario.stages):
         return ""  # each has a mix of its own
@@ -82,12 +82,16 @@ def why_not_held(scenario: Scenario) -> str:
     for size in (each for each in scenario.sizes if each.initial_files):
         share = size.initial_files / initial
         creates, removes = (
-            share * sum(_objects_of(row, scenario) * part for row, part in size.profile
-                        if row_of(row).effect in effects)
+            [(share * part, _objects_of(row, scenario)) for row, part in size.profile
+             if row_of(row).effect in effects]
             for effects in ({Effect.CREATES, Effect.CONTESTS}, {Effect.REMOVES})
         )  # fmt: skip
+        removed = sum(part * number for part, number in removes)
+        fewer = removed - sum(part * number for part, number in creates)
+        squares = sum(part * number**2 for part, number in creates + removes)
+        spread = math.sqrt(max(squares - fewer**2, 0.0))
         name, objects = f'objects "{printable(size.name)}"', size.initial_files
-        held, fewer = _DRAWN_PER_USER * users * removes, removes - creates
+        held = _DRAWN_PER_USER * users * removed
         if total is None:
             if fewer > 0:
                 most = max(objects - held, 0) / fewer
@@ -100,19 +104,20 @@ def why_not_held(scenario: Scenario) -> str:
                     )
             gone = 0.0
         else:
-            gone = max(total * fewer, 0.0)
+            gone = total * fewer + 2 * math.sqrt(total) * spread if fewer > 0 else 0.0
         needed = held + gone
         if needed / objects <= worst:
             continue
         worst = needed / objects
         if gone > held:
-            why = f"{total:,} operations remove {gone:,.0f} {name} more than they create"
-            instead = f"at most {objects / gone * (total or 0):,.0f} operations, or more creations"
+            why = f"{total:,} operations remove {(total or 0) * fewer:,.0f} {name} more than they create"
+            root = math.sqrt(spread**2 + fewer * max(objects - held, 0)) - spread
+            instead = f"at most {int((root / fewer) ** 2 + 1e-6):,} operations, or more creations"
         else:
             why = f"{plural(users, 'user')} may be removing {held:,.0f} {name} at a time"
             instead = f"at most {plural(int(users * objects / needed), 'user')}"
         found = (
-            f"{why}, and {objects:,} exist: use {worst:.2g} times the initial objects"
+            f"{why}, and {objects:,} exist: use {max(worst, 1.1):.2g} times the initial objects"
             f" ({math.ceil(needed):,} of these), or {instead}"
         )
     return found
