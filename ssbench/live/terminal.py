@@ -136,7 +136,9 @@ class Terminal(Sink):
                 self._screen.line(_last_line(state.title, state.progress))
             return
         if state.phases != self._phases:
-            self._phases, self._line_due_s = state.phases, state.now_s + _LINE_EVERY_S
+            if not (self._quiet and self._phases):  # else nothing has been said of the last one
+                self._line_due_s = state.now_s + _LINE_EVERY_S
+            self._phases = state.phases
             if self.mode == "chars" and state.phase is Phase.RUN:
                 self._chars.begin()
         if self._in_place:

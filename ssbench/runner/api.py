@@ -274,7 +274,10 @@ def _values(
     :raises TypeError, UsageError: there is no such name; or a value is not valid.
     """
     for name in given.keys() - {*rows, *others}:
-        raise TypeError(f"{name}: no such {what}; {suggest(name, [*others, *rows])}")
+        flag = f"--{name.replace('_', '-')}"
+        named = [key for key, row in rows.items() if name == row.scenario_key or flag in row.flags]
+        hint = f'did you mean "{named[0]}"?' if named else suggest(name, [*others, *rows])
+        raise TypeError(f"{name}: no such {what}; {hint}")
     values = {}
     for name, row in rows.items():
         value = given.get(name)

@@ -49,7 +49,7 @@ class StoredStats(RunStats):
 
         :raises UsageError: there is no such figure, or the run has no such operation or size class.
         """
-        name = text.partition("(")[0].strip()
+        name = text.partition("(")[0].strip().lower()
         is_latency = LATENCY.fullmatch(name) is not None
         unit = "s" if is_latency else next(iter(METRICS[name].units)) if name in METRICS else ""
         threshold = Threshold.parse(f"{text} >= 0{unit}", "metric", self.run.operations)

@@ -389,6 +389,18 @@ def test_the_display_is_drawn_once_a_second() -> None:
     progress.end_phase()
 
 
+def test_a_brief_display_is_not_silent_over_many_short_phases() -> None:
+    stream, clock = io.StringIO(), Clock()
+    progress = make_progress("live", stream, {}, brief=True, clock=clock)
+    for number in range(25):  # of a second each
+        clock.now = float(number)
+        progress.start_phase(Phase.RUN, 80)
+        clock.now += 0.9
+        progress.update(RunProgress(0.9, 40, 80, rate=4))
+        progress.end_phase()
+    assert stream.getvalue().count("Benchmark run 0:00: 40 of 80") == 2
+
+
 def test_a_brief_display_shows_the_course_and_leaves_nothing() -> None:
     stream, clock = io.StringIO(), Clock()
     progress = make_progress("live", stream, {}, brief=True, clock=clock)

@@ -71,6 +71,7 @@ def test_figures_operations_and_page_of_a_run(tmp_path: Path) -> None:
     assert stats.metric("errors") == 0
     assert stats.metric("rate") == stats.total().rate_per_s
     assert stats.metric("p99(READ)") == stats.total(READ).last_byte.histogram.quantile(0.99) / 1e9
+    assert stats.metric("P99(READ)") == stats.metric("p99(READ)")
     assert stats.metric('max(READ, "tiny")') == stats.metric("max(READ)")
     with pytest.raises(ssbench.SsbenchError, match='"p99x" is no metric'):
         stats.metric("p99x")
@@ -136,6 +137,11 @@ def test_a_setting_that_is_none_is_not_given() -> None:
 def test_unknown_settings_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match=r'wrokers: no such setting; did you mean "workers"\?'):
         ssbench.run(SCENARIO, **settings(tmp_path, wrokers=4))
+    for key in ("operation_count", "op_count"):  # the scenario's name, and the option's
+        with pytest.raises(
+            TypeError, match=rf'{key}: no such setting; did you mean "operations"\?'
+        ):
+            ssbench.run(SCENARIO, **settings(tmp_path, **{key: 4}))
     with pytest.raises(TypeError, match="nix"):
         ssbench.run(SCENARIO, **settings(tmp_path, overrides={"nix": 1}))
 
