@@ -110,7 +110,8 @@ def why_not_held(scenario: Scenario) -> str:
             continue
         worst = needed / objects
         if gone > held:
-            why = f"{total:,} operations remove {(total or 0) * fewer:,.0f} {name} more than they create"
+            more = f"{(total or 0) * fewer:,.0f} {name} more"
+            why = f"{total:,} operations remove {more} than they create"
             root = math.sqrt(spread**2 + fewer * max(objects - held, 0)) - spread
             instead = f"at most {int((root / fewer) ** 2 + 1e-6):,} operations, or more creations"
         else:
