@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import Struct
 
 from ssbench.core.columns import WIDTHS, unpack_column
-from ssbench.core.model import NONE_NS, ErrorKind, Phase, Result
+from ssbench.core.model import NONE_NS, ErrorKind, Phase, Result, identity_of_group
 
 if TYPE_CHECKING:
     from ssbench.core.records import EventRecord, RunHeader
@@ -76,6 +76,9 @@ class RunProgress(Struct, frozen=True):
     errors_by_cause: Mapping[int, int] = {}
     #: HTTP status -> failed operations, of those with ErrorKind.STATUS; {} likewise
     errors_by_status: Mapping[int, int] = {}
+    #: Number of an identity, from 0 -> its operations, without latencies; {} likewise, where there
+    #: is but one, and outside of the run phase.
+    identities: Mapping[int, OperationProgress] = {}
     #: number of an object whose upload takes long -> bytes sent so far
     moving: Mapping[int, int] = {}
     bytes_rate: float = 0.0  #: bytes/s, over the last seconds; 0 if no observer wants counts
@@ -167,11 +170,11 @@ _HISTORY_S = 120  #: of rates, for a chart
 #: Series of latencies: the number of an operation, for its successes, or one of these, which are
 #: numbers of no operation.
 _FAILED, _RESPONSE = -1, -2
-_OPERATION, _CLASS, _ERROR, _STATUS, _BYTES, _DUE, _START, _LAST = (
+_OPERATION, _CLASS, _ERROR, _STATUS, _BYTES, _DUE, _START, _LAST, _GROUP = (
     1 + Result._fields.index(name)
     for name in (
         "operation", "size_class", "error", "status", "bytes_moved", "due_ns", "start_ns",
-        "last_byte_ns",
+        "last_byte_ns", "group",
     )
 )  # fmt: skip
 _counted_of = itemgetter(0, _OPERATION, _ERROR, _STATUS, _BYTES)
@@ -269,6 +272,7 @@ class _Mark(NamedTuple):
     done: int
     bytes: int
     operations: Mapping[int, int]  # successes
+    identities: Mapping[int, int]  # the same
 
 
 class ProgressTracker:
@@ -276,6 +280,7 @@ class ProgressTracker:
 
     :param random: picks the batches of results whose latencies are counted.
     :param moves_bytes: False without a store (``--noop``), whatever the results say.
+    :param identities: among which the operations are divided; 0: they are not.
     """
 
     def __init__(
@@ -285,6 +290,7 @@ class ProgressTracker:
         random: Random | None = None,
         *,
         moves_bytes: bool = True,
+        identities: int = 0,
     ) -> None:
         self._total = total
         self._run_seconds = run_seconds
@@ -295,7 +301,10 @@ class ProgressTracker:
         self._share = 1.0  # of batches that are in the sample, by the rate so far
         self._skip = 0  # batches until the next one of the sample
         self._left = SAMPLED_PER_S  # latencies that it may have until ``progress`` is called
-        self._marks: deque[_Mark] = deque([_Mark(0.0, 0, 0, {})])  # of the last seconds
+        self._marks: deque[_Mark] = deque([_Mark(0.0, 0, 0, {}, {})])  # of the last seconds
+        self._grouped: list[tuple[int, Any, Any]] = []  # columns, not yet counted
+        # By identity: successes and failures.
+        self._of_identities = [(0, 0)] * identities
         # Counts of latencies by (series, size class, bucket): of each call of ``progress`` in the
         # last seconds, and of all of these.
         self._latencies: deque[tuple[float, Counter[tuple[int, int, int]]]] = deque()
@@ -317,6 +326,9 @@ class ProgressTracker:
         filled the caches, so counting each at once takes five times as long.
         """
         self._batches.append(_counted_of(columns))
+        if self._of_identities:
+            groups = columns[_GROUP] if len(columns) > _GROUP else 0  # a column of the default
+            self._grouped.append((columns[0], groups, columns[_ERROR]))
         if self._skip:
             self._skip -= 1
         else:
@@ -370,7 +382,14 @@ class ProgressTracker:
     ) -> RunProgress:
         """The state of the phase now; to be called once or twice a second."""
         outcomes = self.by_operation()
-        mark = _Mark(at_s, done, self._bytes, {each: row[0] for each, row in outcomes.items()})
+        identities = self._by_identity()
+        mark = _Mark(
+            at_s,
+            done,
+            self._bytes,
+            {each: row[0] for each, row in outcomes.items()},
+            {each: row[0] for each, row in identities.items()},
+        )
         latest = self._move_window(mark)
         races: Counter[int] = Counter()
         causes: Counter[int] = Counter()
@@ -415,6 +434,10 @@ class ProgressTracker:
             },
             errors_by_cause=causes,
             errors_by_status=dict(self._statuses),
+            identities={
+                each: OperationProgress(*row, (row[0] - before.identities.get(each, 0)) * per_s)
+                for each, row in identities.items()
+            },
             bytes_rate=(self._bytes - before.bytes) * per_s,
             response_p50_s=quantile_s(latencies[_RESPONSE], 50),
             response_p99_s=quantile_s(latencies[_RESPONSE], 99),
@@ -474,6 +497,19 @@ class ProgressTracker:
                 failed += count
             found[operation] = done, failed
         return found
+
+    def _by_identity(self) -> dict[int, tuple[int, int]]:
+        """The same by identity."""
+        count, found = len(self._of_identities), Counter[tuple[int, int]]()
+        for rows, groups, errors in self._grouped:
+            found.update(zip(unpack_column(groups, rows), unpack_column(errors, rows), strict=True))
+        self._grouped.clear()
+        for (group, error), number in found.items():
+            done, failed = self._of_identities[identity_of_group(group, count)]
+            done += number if not error else 0
+            failed += number if error not in (ErrorKind.NONE, ErrorKind.LOST_RACE) else 0
+            self._of_identities[identity_of_group(group, count)] = done, failed
+        return dict(enumerate(self._of_identities))
 
     def _remaining_s(self, at_s: float, done: int, rate: float) -> float | None:
         if self._run_seconds is not None:

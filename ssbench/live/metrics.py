@@ -132,6 +132,11 @@ class RunMetrics(Sink):
             "ssbench_error_statuses", "HTTP statuses of failed operations", ["phase", "status"],
             totals.statuses,
         )  # fmt: skip
+        if totals.identities:
+            yield _counter(
+                "ssbench_identity_operations", "Operations that ended, by identity",
+                ["phase", "identity", "result"], totals.identities,
+            )  # fmt: skip
         yield _histogram(
             "ssbench_operation_duration_seconds", "Service time of successful operations",
             ["phase", "operation", "size_class"], totals.latencies,

@@ -200,6 +200,8 @@ def _lines(state: Mapping[str, Any], tags: str) -> Iterator[str]:
     yield f"ssbench{tags} {_fields({name: state[name] for name in _FIELDS})} {time_ns}"
     for name, figures in state["operations"].items():
         yield f"ssbench_operations{tags},operation={_tag(name)} {_fields(figures)} {time_ns}"
+    for name, figures in state["identities"].items():
+        yield f"ssbench_identities{tags},identity={_tag(name)} {_fields(figures)} {time_ns}"
     for measurement, tag, key in _COUNTS:
         for value, count in state[key].items():
             yield f"{measurement}{tags},{tag}={_tag(value)} count={count}i {time_ns}"
@@ -230,10 +232,17 @@ def _tag(text: str) -> str:
 _SCALE = 4  #: of exponential histograms: buckets are 4.4 % wide
 _CUMULATIVE = 2  #: AGGREGATION_TEMPORALITY_CUMULATIVE
 #: Name and unit of a sum, the field of Totals, the attributes of its keys.
+_STATUS = "http.response.status_code"
 _COUNTED = (
     ("ssbench.operations", "{operation}", "outcomes", ("ssbench.operation", "ssbench.outcome")),
     ("ssbench.errors", "{error}", "errors", ("error.type",)),
-    ("ssbench.error.responses", "{response}", "statuses", ("http.response.status_code",)),
+    ("ssbench.error.responses", "{response}", "statuses", (_STATUS,)),
+    (
+        "ssbench.identity.operations",
+        "{operation}",
+        "identities",
+        ("ssbench.identity", "ssbench.outcome"),
+    ),
 )
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 #: Headers of the HTTP request that are not the user's to give.
@@ -406,14 +415,14 @@ def _metrics(state: LiveState, began_ns: int) -> Iterator[dict[str, Any]]:
             found.append({"attributes": attributes, **times, **data})
         return {"data_points": found}
 
-    totals = Totals().plus(state.phase, progress, state.size_classes)
+    totals = Totals().plus(state.phase, progress, state.size_classes, state.identities)
     states = {(each,): count for each, count in workers_by_state(progress).items()}
     duration: Mapping[Any, Any] = {key[1:]: each for key, each in totals.latencies.items()}
     response = {(): progress.responses} if progress.responses else {}
     # All keys begin with the phase, which is one.
     for name, unit, values, attributes in _COUNTED:
         counts = {
-            tuple(int(each) if each.isdecimal() else each for each in key[1:]): number
+            tuple(int(each) if attributes == (_STATUS,) else each for each in key[1:]): number
             for key, number in getattr(totals, values).items()
         }
         data = {**points(counts, attributes, counted), "aggregation_temporality": _CUMULATIVE}

@@ -19,7 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ssbench.core.errors import SsbenchError
-from ssbench.core.live import Observer, RunProgress
+from ssbench.core.live import Observer, OperationProgress, RunProgress
 from ssbench.core.model import ErrorKind, Phase, error_label
 from ssbench.core.operations import OPERATIONS, row_of
 from ssbench.core.text import latency_text, plural
@@ -38,6 +38,7 @@ TITLES: Mapping[Phase, str] = {
 PHASES = {phase: phase.name.lower() for phase in Phase} | {Phase.IDLE: "containers"}
 _EVERY_S = 1.0  #: between two states that a sink shows
 _MARKS_SHOWN = 100
+_IDENTITIES_SHOWN = 50  #: of up to 1000
 _CAUSES_SHOWN = 4  #: of errors; a line has no space for more
 
 
@@ -50,11 +51,20 @@ class Totals(NamedTuple):
     #: phase, operation, size class -> bucket of core.live -> number of successes
     latencies: Mapping[tuple[str, str, str], Mapping[int, int]] = {}
     responses: Mapping[str, Mapping[int, int]] = {}  #: phase -> bucket -> number
+    identities: Counter[tuple[str, str, str]] = Counter()  #: phase, identity, result -> number
 
     def plus(
-        self, phase: Phase, progress: RunProgress | None, size_classes: Sequence[str] = ()
+        self,
+        phase: Phase,
+        progress: RunProgress | None,
+        size_classes: Sequence[str] = (),
+        identities: Sequence[str] = (),
     ) -> Totals:
-        """With a phase's. :param size_classes: their names."""
+        """With a phase's.
+
+        :param size_classes: their names.
+        :param identities: likewise.
+        """
         if progress is None:
             return self
         name, outcomes, errors = PHASES[phase], Counter(self.outcomes), Counter(self.errors)
@@ -75,7 +85,19 @@ class Totals(NamedTuple):
             latencies[key] = Counter(latencies.get(key, {})) + Counter(found)
         if progress.responses:
             responses[name] = Counter(responses.get(name, {})) + Counter(progress.responses)
-        return Totals(outcomes, errors, statuses, latencies, responses)
+        by_identity = Counter(self.identities)
+        for identity, each in _named(progress, identities):
+            by_identity[name, identity, "success"] += each.done
+            by_identity[name, identity, "failure"] += each.failed
+        return Totals(outcomes, errors, statuses, latencies, responses, by_identity)
+
+
+def _named(
+    progress: RunProgress, identities: Sequence[str]
+) -> Iterator[tuple[str, OperationProgress]]:
+    """Names and operations of the identities."""
+    for number, each in progress.identities.items():
+        yield identities[number] if number < len(identities) else f"identity {number + 1}", each
 
 
 class LiveState(Struct, frozen=True):
@@ -98,12 +120,17 @@ class LiveState(Struct, frozen=True):
     @property
     def totals(self) -> Totals:
         """Of all phases so far, of all runs of a series."""
-        return self.before.plus(self.phase, self.progress, self.size_classes)
+        return self.before.plus(self.phase, self.progress, self.size_classes, self.identities)
 
     @property
     def size_classes(self) -> list[str]:
         """Their names."""
         return [each["name"] for each in self.header.scenario["sizes"]] if self.header else []
+
+    @property
+    def identities(self) -> list[str]:
+        """Their names; []: there is but one."""
+        return [*self.header.store.get("identities", ())] if self.header else []
 
     @property
     def waited_s(self) -> float:
@@ -284,6 +311,14 @@ def state_map(state: LiveState) -> dict[str, Any]:
         "errors_by_status": {
             str(status): count for status, count in sorted(progress.errors_by_status.items())
         },
+        "identities": {
+            name: {
+                "count": each.done,
+                "errors": each.failed,
+                "operations_per_s": round(each.rate, 3),
+            }
+            for name, each in _named(progress, state.identities)
+        },
         "workers_by_state": workers_by_state(progress),
         "marks": [{"time_s": e.at_s, "text": e.text, "who": e.who} for e in state.marks],
     }
@@ -390,6 +425,23 @@ def operation_rows(progress: RunProgress) -> list[tuple[str, ...]]:
         name = OPERATIONS[number].name if number in OPERATIONS else f"operation {number}"
         rows.append((name, f"{row.done:,}", f"{row.rate:,.0f}", *times, *races, errors))
     return [("operation", "done", "per s", *timed, *raced, "errors"), *rows] if rows else []
+
+
+def identity_rows(state: LiveState) -> list[tuple[str, ...]]:
+    """A table of identities, with the heads of its columns; [] if there is but one. First those
+    with most errors, then the slowest; "0" in the last column: no errors."""
+    assert state.progress is not None  # nosec B101 # for the type checker
+    rows = sorted(
+        _named(state.progress, state.identities),
+        key=lambda row: (-row[1].failed, row[1].rate, row[1].done),
+    )
+    more = len(rows) - _IDENTITIES_SHOWN
+    shown = [
+        (name, f"{each.done:,}", f"{each.rate:,.0f}", f"{each.failed:,}")
+        for name, each in rows[:_IDENTITIES_SHOWN]
+    ]
+    left_out = [(f"and {more:,} more", "", "", "0")] if more > 0 else []
+    return [("identity", "done", "per s", "errors"), *shown, *left_out] if rows else []
 
 
 def error_causes(progress: RunProgress) -> list[str]:

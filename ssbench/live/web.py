@@ -33,7 +33,14 @@ from ssbench.core.errors import SsbenchError
 from ssbench.core.live import by_attention
 from ssbench.core.model import Phase
 from ssbench.core.text import printable
-from ssbench.live.watch import LiveState, Sink, figures, operation_rows, state_map
+from ssbench.live.watch import (
+    LiveState,
+    Sink,
+    figures,
+    identity_rows,
+    operation_rows,
+    state_map,
+)
 from ssbench.runner.stop import Stop
 
 _PORT = re.compile(r":\d+$")  #: of a Host header
@@ -361,6 +368,7 @@ class LivePage(Sink):
                 **state_map(live),
                 "figures": [*figures(progress)],
                 "rows": operation_rows(progress),
+                "identity_rows": [[*map(printable, row)] for row in identity_rows(live)],
                 "workers_seen": [
                     {**worker._asdict(), "name": printable(worker.name)} for worker in workers
                 ],

@@ -137,8 +137,10 @@ class PhaseMachine:
         self._limits = limits
         self._counts = counts or plan.watch is not None
         self._tracker = ProgressTracker(
-            plan.workload.total, plan.seconds, moves_bytes=settings.driver != "noop"
-        )
+            plan.workload.total, plan.seconds, moves_bytes=settings.driver != "noop",
+            # Only there each group of users is of one identity.
+            identities=len(settings.store.get("identities", ())) * (plan.phase is Phase.RUN),
+        )  # fmt: skip
         self._connect_until_ns = self._drain_until_ns = self._started_ns = 0
         self._abort: tuple[str, str] | None = None
         self._ending = ("complete", "")

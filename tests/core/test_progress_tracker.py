@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.core.columns import pack_results
-from ssbench.core.live import SAMPLED_PER_S, ProgressTracker, middle_s
+from ssbench.core.live import SAMPLED_PER_S, OperationProgress, ProgressTracker, middle_s
 from ssbench.core.model import NONE_NS, RESULT_NUMBERS, ErrorKind, Result
 from ssbench.core.operations import CREATE, READ
 
@@ -45,6 +45,24 @@ def test_a_run_by_time_knows_when_it_ends() -> None:
     tracker = ProgressTracker(None, 60.0)
     assert tracker.progress(45.0, 0, 0, 1, 1).remaining_s == 15
     assert tracker.progress(61.0, 0, 0, 1, 1).remaining_s == 0
+
+
+def test_results_of_several_identities_are_counted_by_identity() -> None:
+    """Also of one without a result, and in batches without the column of groups."""
+    tracker = ProgressTracker(None, None, identities=3)
+    rows = [(0, 0), (1, 0), (3, ErrorKind.RESET), (4, 0), (1, ErrorKind.LOST_RACE)]
+    blank = Result(*[0] * RESULT_NUMBERS)
+    for _ in range(2):
+        results = [blank._replace(group=group, error=error) for group, error in rows]
+        tracker.add_results(pack_results(results))
+    tracker.add_results(pack_results([blank] * 2)[: RESULT_NUMBERS + 1])
+    shown = tracker.progress(2.0, 8, 2, 1, 1)
+    assert shown.identities == {
+        0: OperationProgress(4, 2, 2.0),
+        1: OperationProgress(4, 0, 2.0),
+        2: OperationProgress(0, 0),
+    }
+    assert ProgressTracker(None, None).progress(1.0, 0, 0, 1, 1).identities == {}
 
 
 def test_results_are_counted_by_operation_and_by_cause() -> None:

@@ -73,7 +73,8 @@ def test_users_of_several_accounts(commands: Commands, swift: EmbeddedSwift) -> 
     """Each has its containers and objects; nothing of it stays, and no key is anywhere."""
     access = ["-A", swift.auth_url, "--identities", identities(commands)]
     path = scenario(commands, "several")
-    started = commands.start_run("-f", path, *access, "--verify", program=True)
+    live = commands.place / "live.json"
+    started = commands.start_run("-f", path, *access, "--verify", "--live-json", live, program=True)
     with Watcher(started) as watcher:
         run = started.wait()
     run.fine()
@@ -84,6 +85,10 @@ def test_users_of_several_accounts(commands: Commands, swift: EmbeddedSwift) -> 
     found = figures(commands, run)
     assert list(found) == NAMES
     assert all(count > 40 and not errors for count, errors in found.values())
+    shown = [json.loads(line) for line in live.read_text().splitlines()]
+    (last,) = [each for each in shown if each["phase"] == "run" and each["over"]]
+    counted = {name: each["count"] for name, each in last["identities"].items()}
+    assert counted == {name: count for name, (count, _) in found.items()}
     only = figures(commands, run, "--identity", "bob")
     assert only == {"bob": found["bob"]}
     assert "of such an identity; it has: acme:ann, bob, beta:cee" in commands.call(

@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from ssbench.core.errors import SsbenchError, UsageError
 from ssbench.core.model import Phase
@@ -21,6 +22,8 @@ from tests.cli.shell import Shell
 from tests.fakes.scripted_server import Script, ScriptedServer
 from tests.fakes.served_pool import dripping, silent_after
 from tests.live.test_json_lines import STATE, Clock
+from tests.live.test_metrics import TWO
+from tests.report.runs import header
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
 
@@ -111,6 +114,21 @@ def test_each_second_is_written_as_points_with_tags(server: Server) -> None:
     ]
     assert server.lines[-1].startswith(f'ssbench_run,{tags} event="end"')
     assert told == []
+
+
+def test_each_identity_is_a_point(server: Server) -> None:
+    clock = Clock()
+    with watched(server.url, "x", None, pytest.fail, clock=clock) as influx:
+        influx.describe_run(header(store={"identities": ["a b", "c"]}, scenario={"sizes": []}))
+        influx.start_phase(Phase.RUN)
+        clock.now_s += 1
+        influx.update(replace(STATE, identities=TWO))
+    start = "ssbench_identities,scenario=x,phase=run,identity="
+    points = [each for each in server.lines if each.startswith(start)]
+    assert [each.rpartition(" ")[0] for each in points[:2]] == [
+        f"{start}a\\ b count=30i,errors=3i,operations_per_s=1.0",
+        f"{start}c count=7i,errors=0i,operations_per_s=4.5",
+    ]
 
 
 def test_https_is_not_spoken_in_the_clear(server: Server) -> None:

@@ -63,7 +63,7 @@ def test_a_line_a_second_and_one_at_the_end_of_a_phase(tmp_path: Path) -> None:
             "count": 37, "errors": 3, "lost_races": 2, "operations_per_s": 15.0, "p50_s": 0.004,
             "p99_s": None,
         }},
-        "errors_by_cause": {"status": 3}, "errors_by_status": {"503": 3},
+        "errors_by_cause": {"status": 3}, "errors_by_status": {"503": 3}, "identities": {},
         "workers_by_state": {"running": 2}, "marks": [], "dropped": 0,
     }  # fmt: skip
 

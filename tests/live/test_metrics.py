@@ -35,6 +35,9 @@ pytestmark = pytest.mark.usefixtures("forked_workers")
 READS = "ssbench_operations_total", ("READ", "run", "success")
 
 
+TWO = {0: OperationProgress(30, 3, 1.0), 1: OperationProgress(7, 0, 4.5)}
+
+
 @pytest.fixture
 def metrics() -> Watch:
     return Watch()
@@ -55,6 +58,21 @@ def scraped(url: str) -> dict[Any, float]:
         for family in text_string_to_metric_families(text)
         for sample in family.samples
     }
+
+
+def test_identities_have_counters_where_there_are_several(
+    metrics: Watch, scrape: Callable[[], dict[Any, float]]
+) -> None:
+    metrics.start_phase(Phase.RUN)
+    metrics.update(STATE)
+    name = "ssbench_identity_operations_total"
+    assert not [each for each, _ in scrape() if each == name]
+    metrics.describe_run(header(store={"identities": ["ann", "7"]}, scenario={"sizes": []}))
+    metrics.update(replace(STATE, identities=TWO))
+    assert {key: value for key, value in scrape().items() if key[0] == name} == {
+        (name, ("ann", "run", "success")): 30, (name, ("ann", "run", "failure")): 3,
+        (name, ("7", "run", "success")): 7, (name, ("7", "run", "failure")): 0,
+    }  # fmt: skip
 
 
 def test_the_state_of_a_phase_is_served(

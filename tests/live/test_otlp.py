@@ -27,6 +27,7 @@ from tests.cli.shell import Shell
 from tests.fakes.scripted_server import ScriptedServer
 from tests.fakes.served_pool import dripping
 from tests.live.test_json_lines import STATE, Clock
+from tests.live.test_metrics import TWO
 from tests.ports import held_port
 from tests.report.runs import header
 
@@ -78,7 +79,11 @@ def collector() -> Iterator[Collector]:
 
 
 def run_of(
-    url: str, state: Any = STATE, headers: str = "", environ: Mapping[str, str] = {}
+    url: str,
+    state: Any = STATE,
+    headers: str = "",
+    environ: Mapping[str, str] = {},
+    store: Mapping[str, Any] = {},
 ) -> list[str]:
     """Shows a state and the end of its phase; what was told."""
     told: list[str] = []
@@ -86,7 +91,9 @@ def run_of(
     watch = Watch(clock, lambda: 1_700_000_000.5)
     watch.add(Otlp(url, "small", headers, environ, told.append))
     with watch:
-        watch.describe_run(header(run_id="abc", driver="s3", scenario={"sizes": [{"name": "t"}]}))
+        watch.describe_run(
+            header(run_id="abc", driver="s3", store=store, scenario={"sizes": [{"name": "t"}]})
+        )
         watch.start_run(2, "users 8")
         watch.start_phase(Phase.RUN)
         clock.now_s += 1
@@ -108,6 +115,20 @@ def points_of(request: Any) -> dict[str, tuple[str, str, list[Any]]]:
         for each in scope.metrics
         for kind in [each.WhichOneof("data")]
     }
+
+
+def test_identities_have_sums_where_there_are_several(collector: Collector) -> None:
+    names = ["ann", "7"]
+    run_of(collector.url, replace(STATE, identities=TWO), store={"identities": names})
+    run_of(collector.url)
+    (_, _, several), *_, (_, _, one) = collector.requests
+    unit, kind, points = points_of(several)["ssbench.identity.operations"]
+    assert (unit, kind) == ("{operation}", "sum")
+    found = [(values(each.attributes), each.as_int) for each in points]
+    assert [(each["ssbench.identity"], each["ssbench.outcome"], n) for each, n in found] == [
+        ("ann", "success", 30), ("ann", "failure", 3), ("7", "success", 7), ("7", "failure", 0),
+    ]  # fmt: skip
+    assert "ssbench.identity.operations" not in points_of(one)
 
 
 def test_a_collector_gets_sums_gauges_and_histograms_of_each_second(collector: Collector) -> None:

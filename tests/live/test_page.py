@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from ssbench.cli.options import web_address
 from ssbench.core.errors import SsbenchError, UsageError
-from ssbench.core.live import WorkerProgress
+from ssbench.core.live import OperationProgress, WorkerProgress
 from ssbench.core.model import Phase
 from ssbench.core.records import EventRecord
 from ssbench.live import web
@@ -26,6 +26,7 @@ from ssbench.live.web import LivePage
 from ssbench.runner.stop import Stop
 from tests.e2e.commands import until
 from tests.live.test_terminal import BUSY
+from tests.report.runs import header
 from tests.servers.browser import browser
 
 HOSTILE = "<script>document.title = 'stolen'</script>"
@@ -123,6 +124,21 @@ def test_a_page_is_told_the_state_of_the_run(served: Served) -> None:
     assert (state["waiting"], state["report"]) == ("Waiting for 3 operations", True)
     with served.ask("/report") as response:
         assert response.read() == b"<p>report</p>"
+
+
+def test_of_many_identities_the_page_has_those_that_need_attention(served: Served) -> None:
+    names = [f"t{at}" for at in range(60)] + [HOSTILE]
+    found = {at: OperationProgress(10, 0, float(at)) for at in range(60)}
+    served.watch.describe_run(header(store={"identities": names}, scenario={"sizes": []}))
+    served.watch.update(replace(BUSY, identities={**found, 60: OperationProgress(1, 2)}))
+    progress = next(served.states())["progress"]
+    heads, first, second, *_, last = progress["identity_rows"]
+    assert heads == ["identity", "done", "per s", "errors"]
+    assert first == [HOSTILE, "1", "0", "2"]
+    assert second == ["t0", "10", "0", "0"]
+    assert last == ["and 11 more", "", "", "0"]
+    assert len(progress["identity_rows"]) == 52
+    assert progress["identities"]["t59"] == {"count": 10, "errors": 0, "operations_per_s": 59.0}
 
 
 @pytest.mark.parametrize(
