@@ -255,4 +255,6 @@ def test_a_server_without_versions_is_refused(commands: Commands) -> None:
         given = {"environment": server.environment}
         words = ["-f", scenario(commands, "without"), *server.options]
         refused = commands.run(*words, workers=1, **given).one_line()
-    assert "could not be made: the store takes no setting for versions of objects" in refused
+    assert (
+        "could not be made: the store has no versions of objects: leave out versioning (" in refused
+    )

@@ -172,7 +172,10 @@ class S3Admin(S3Client):
             self.request("PUT", place, place.bucket_path, query, content_md5(data), body=data)
         except StorageError as error:
             if error.kind is ErrorKind.STATUS:
-                error.detail = f"the store takes no setting for {what} of objects: {error.detail}"
+                key = query.rstrip("=").replace("-", "_")
+                error.detail = (
+                    f"the store has no {what} of objects: leave out {key} ({error.detail})"
+                )
             raise
 
     def _make(self, container: str, found: ContainerInfo | None) -> None:
