@@ -12,7 +12,17 @@ from collections.abc import Iterator, Sequence
 
 from ssbench.core.text import printable, shortened
 from ssbench.report.as_classic import run_text
-from ssbench.report.model import LATENCY, SPARSE_MARK, Column, Level, Report, Row, Sparse, Table
+from ssbench.report.model import (
+    LATENCY,
+    SPARSE_MARK,
+    Column,
+    Level,
+    Report,
+    Row,
+    Sparse,
+    Table,
+    shown_columns,
+)
 from ssbench.report.summary import TOPIC_WIDTH, WIDTH
 from ssbench.report.tables import (
     COLUMNS,
@@ -124,7 +134,7 @@ def _step_columns(table: Table, most: int | None) -> tuple[list[tuple[Column, in
     for column in table.columns:
         if "text" not in column.formats or column.key == "remarks":
             continue
-        if most and column.key in _ONLY_WIDE:
+        if column.rare or (most and column.key in _ONLY_WIDE):
             continue
         least = _LATENCY_WIDTH if column.unit is LATENCY else _LEAST_WIDTH
         own = max(least, len(printable(column.title)) + 2)
@@ -151,6 +161,7 @@ def _step(table: Table, row: Row, most: int | None) -> str:
     if load.key == "users" and not row["counts"]:
         cells[0] = f"{row['users_ran']} of {cells[0]}"
     line = padded(cells, [width for _column, width in shown])
+    rest += [column for column in shown_columns(table.columns, [row]) if column.rare]
     words = [f"{printable(column.title)} {cell_text(row[column.key], column)}" for column in rest]
     words += [printable(row["remarks"])] if row["remarks"] else []
     remark = "; ".join(words)

@@ -58,8 +58,8 @@ class Figure(Struct, frozen=True):
     """A figure of operations: its column, which people see if it has a title, and its value.
 
     Tables are "operations" (with their size classes and stages), "phases" (around the run),
-    "sources" (workers, endpoints, ...), and of runs side by side "compared" (operations) and
-    "compared_sources".
+    "sources" (workers, endpoints, ...), of runs side by side "compared" (operations) and
+    "compared_sources", and "steps" of a series.
     """
 
     column: Column
@@ -104,11 +104,11 @@ FIGURES = (
     _figure("errors", OUTCOME, "failures", "Errors",
             "operations phases sources compared compared_sources"),
     _figure("lost_races", OUTCOME, "conditional writes that came too late", "Lost races",
-            "", "operations compared", known="has_races"),
+            "", "operations compared steps", known="has_races"),
     _figure("lost_race_percent", PERCENT, "of all operations", of=_lost_race_percent,
             known="has_races", formats=DATA),
     _figure("retries", COUNT, "repeated attempts, but for those after a 404", "Retries",
-            "operations", "sources compared compared_sources"),
+            "operations", "sources compared compared_sources steps"),
     _figure("not_found_retries", COUNT, "repeated after a 404", formats=DATA),
     _figure("rate_limited", COUNT, "answers to slow down", formats=DATA),
     _figure("reconnects", COUNT, "idle connections replaced", formats=DATA),

@@ -14,11 +14,12 @@ from ssbench.core.stats.capacity import Estimate, capacity_of
 from ssbench.core.stats.headroom import Bottleneck, Headroom
 from ssbench.core.stats.intervals import CONFIDENCE, estimate_of
 from ssbench.core.stats.steps import Search, Step
+from ssbench.core.stats.tally import Counts
 from ssbench.core.stats.thresholds import Threshold, is_sparse
 from ssbench.core.text import plural, printable
 from ssbench.report import summary
 from ssbench.report.charts import series_charts
-from ssbench.report.figures import threshold_facts
+from ssbench.report.figures import figures_of, threshold_facts
 from ssbench.report.model import (
     COUNT,
     DATA,
@@ -289,7 +290,7 @@ def _step(step: Step, settings: SeriesSettings) -> list[Fact]:
         *_shown_latencies(step, percentiles),
         *_of_thresholds(judged.rows, percentiles, thresholds),
         fact("sparse_percentiles", sparse, WORD, "fewer than ten operations beyond them", DATA),
-        fact("lost_races", step.lost_races, COUNT, "conditional writes that came too late", DATA),
+        *(Fact(each.column, each.of(step.counts or Counts())) for each in figures_of("steps")),
         fact("remarks", remarks, WORD, "what its figures do not say", "text", title="Remarks"),
     ]
 
@@ -332,7 +333,6 @@ def _remarks(step: Step, *, judged: bool) -> list[str]:
     found = [f"{step.lost} lost"] if step.lost else []
     found += ["RATE MISSED"] if step.rate_missed else []
     found += [f"{step.late} never started"] if step.late else []
-    found += [plural(step.lost_races, "lost race")] if step.lost_races else []
     found += [f"run {step.ended}"] if step.ended != "complete" else []
     if step.bottleneck in _REMARKS:
         found.append(_REMARKS[step.bottleneck])

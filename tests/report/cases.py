@@ -26,6 +26,7 @@ from ssbench.core.stats.headroom import (
 )
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.steps import Search, Step
+from ssbench.core.stats.tally import Counts
 from ssbench.core.stats.thresholds import Threshold, ThresholdResult
 from ssbench.report import Report, of_run
 from ssbench.report.comparison import of_comparison
@@ -396,7 +397,9 @@ OF_SERIES: dict[str, Callable[[], Report]] = {
     "steady": lambda: three(*[{"steady": True}] * 3),
     "partly unknown": lambda: three({"steady": True}, {"steady": None}, {"steady": None}),
     "not steady": lambda: three({"steady": False}, {"steady": None}, {"steady": False}),
-    "lost and late": lambda: three({"lost": 3, "lost_races": 5}, {"late": 7}, {"lost": 1}),
+    "lost and late": lambda: three(
+        {"lost": 3, "counts": Counts(lost_races=5)}, {"late": 7}, {"lost": 1}
+    ),
     "failures": lambda: three(
         {"errors": 2, "causes": {(1, 503): 2}}, {},
         {"errors": 3, "causes": {(1, 503): 2, (3, 0): 1}},

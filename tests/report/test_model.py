@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from ssbench.core.stats.compare import comparison
+from ssbench.core.stats.steps import Step
 from ssbench.report import all_percentiles, figures, of_run, render
 from ssbench.report.comparison import of_comparison
 from ssbench.report.model import (
@@ -23,6 +24,7 @@ from ssbench.report.model import (
     Table,
     fact,
 )
+from ssbench.report.series import SeriesSettings, of_series
 from tests.report import runs
 from tests.report.reports import MORE, REPORTS
 
@@ -71,7 +73,7 @@ def test_a_new_figure_is_in_every_format(monkeypatch: pytest.MonkeyPatch) -> Non
     """A row of FIGURES, of which no renderer or builder knows."""
     column = Column("answers", COUNT, "responses, also of retries", "Answers")
     tables = "operations sources compared compared_sources"
-    row = figures.Figure(column, lambda counts: counts.operations + counts.retries, tables)
+    row = figures.Figure(column, lambda each: each.operations + each.retries, tables, "steps")
     monkeypatch.setattr(figures, "FIGURES", (*figures.FIGURES, row))
     stats = runs.stats_of(runs.normal())
     report = of_run(stats)
@@ -97,6 +99,12 @@ def test_a_new_figure_is_in_every_format(monkeypatch: pytest.MonkeyPatch) -> Non
     text = render(compared, "text")
     assert re.search(r"\nAnswers +241 +241\n", text)
     assert "Run 2 Answers" in text
+    step = Step.of(stats, 4, "a.gz", (50.0, 99.0, 100.0))
+    series = of_series(SeriesSettings("own", "users", (50.0, 99.0, 100.0)), [step])
+    assert json.loads(render(series, "json"))["steps"][0]["answers"] == 241
+    assert '"answers"' in render(series, "csv")
+    assert "Answers 241" in render(series, "text")
+    assert "| Answers |" in render(series, "markdown")
 
 
 @pytest.mark.parametrize("percentiles", [(0.0,), (95.0, 100.1), (float("nan"),), ()])

@@ -17,6 +17,7 @@ from ssbench.core.stats.headroom import Bottleneck, Headroom
 if TYPE_CHECKING:
     from ssbench.core.stats.histogram import Histogram
     from ssbench.core.stats.run_stats import RunStats
+    from ssbench.core.stats.tally import Counts
     from ssbench.core.stats.thresholds import Threshold, ThresholdResult
 
 
@@ -72,7 +73,7 @@ class Step(Struct, frozen=True):
     #: (ErrorKind, HTTP status) -> failures.
     causes: Mapping[tuple[int, int], int] = {}
     header: RunHeader | None = None  #: None: the file has none
-    lost_races: int = 0
+    counts: Counts | None = None  #: all sums over its operations
 
     def __repr__(self) -> str:
         rate = "no rate" if self.rate_per_s is None else f"{self.rate_per_s:.1f}/s"
@@ -92,8 +93,11 @@ class Step(Struct, frozen=True):
         :param percentiles: 100 is the maximum.
         """
         from ssbench.core.stats.findings import arrivals, bottleneck, steady  # loads numpy
+        from ssbench.core.stats.tally import Counts
 
         total, run, verdict = stats.total(), stats.run, stats.verdict()
+        counts = Counts()  # without the latencies, as a series has many steps
+        counts.merge(total)
         open_loop = arrivals(stats)
         short = run.short_of_users
         fewest = min(run.stage_users, key=lambda users: users.least, default=None)
@@ -127,7 +131,7 @@ class Step(Struct, frozen=True):
             rate_missed=open_loop.missed if open_loop else None,
             causes={cause: tally.count for cause, tally in sorted(stats.errors.items())},
             header=run.header,
-            lost_races=total.lost_races,
+            counts=counts,
         )
 
     @property
