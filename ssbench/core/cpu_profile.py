@@ -14,8 +14,9 @@ from msgspec import Struct
 
 from ssbench.core.text import MAX_KEY
 
-#: Stacks of one process, and bytes of all of them. Those with the least time are merged.
-MAX_STACKS, MAX_STACKS_TEXT = 4096, 1 << 20
+#: Stacks of one process, and bytes of all of them, which a worker's message can hold. Those with
+#: the least time are merged.
+MAX_STACKS, MAX_STACKS_TEXT = 4096, 384 << 10
 #: Of a call tree: calls, and levels that are listed. What is below counts to the call above it.
 _MOST_CALLS, _DEEPEST = 200_000, 100
 #: In place of a stack: time in stacks that were merged, and in threads that run no Python code (as

@@ -61,17 +61,18 @@ from ssbench.core.text import MAX_KEY, printable
 PROTOCOL = 4
 SECRET_BYTES = 16  #: of a worker
 #: Of a control state, with all its workers; and of a worker's message. The latter take turns at the
-#: master: 50 of 8 MB a second left no turns for heartbeats.
-MAX_MESSAGE_BYTES, MAX_WORKER_MESSAGE_BYTES = 8 << 20, 2 << 20
+#: master, which reads and hashes all of one before it knows whether its worker has sealed it: 100
+#: of 2 MB a second left so few turns for heartbeats that workers were lost.
+MAX_MESSAGE_BYTES, MAX_WORKER_MESSAGE_BYTES = 8 << 20, 512 << 10
 #: Of the results in a message, beside which it has at most MAX_NUMBERS acknowledgements.
-MAX_RESULT_BYTES = 1 << 20
+MAX_RESULT_BYTES = 256 << 10
 MAX_TEXT = 4096  #: characters in a reason, or a run's id
 MAX_NAME = 200  #: of a worker's name, host or version
 MAX_FIGURES = 4096  #: of one machine; each core is one
 MAX_PEERS = 1 << 15  #: workers in a control state
 _MAX_SHOWN = 100  #: characters of a text from a worker of another protocol
 MAX_ROUND_TRIPS, MAX_INTERVALS = 1000, 1 << 13  #: of one check of the network
-MAX_NUMBERS = 1 << 16  #: of batches or jobs in one message
+MAX_NUMBERS = 1 << 14  #: of batches or jobs in one message
 MAX_MOVING = 64  #: of a heartbeat's objects that take long
 #: Of a clock, so that the difference of two is still 64 bits. Three need ``in_clock_range``.
 MAX_CLOCK_NS = 1 << 62

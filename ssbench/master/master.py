@@ -302,7 +302,7 @@ class Master:
         """The run is over: tell the workers to wait for the next one."""
         self._needs_workers = False
         self.workers.allocate_users(0)
-        self._send_control_state(self._clock())
+        self._send_control_state(self._clock(), at_once=True)
         self._warn_of_rejected_peers(last=True)
 
     def kill_workers(self, timeout_s: float) -> tuple[list[str], list[str]]:
@@ -412,8 +412,8 @@ class Master:
             outbox.popleft()
         return bool(outbox)
 
-    def _send_control_state(self, now_ns: int) -> None:
-        state = self.workers.control_state(now_ns)
+    def _send_control_state(self, now_ns: int, *, at_once: bool = False) -> None:
+        state = self.workers.control_state(now_ns, at_once=at_once)
         if state is not None:
             self._transport.send_control_state(state)
 
@@ -587,7 +587,8 @@ class Master:
             report = self._warn_of_worker if needed else log.info
             report(f"No more metrics from worker {name}: {event.reason}")
             return
-        if needed:  # its users are missing from now on, whatever ended it
+        # Its users are missing from now on, whatever ended it. One that only said hello had none.
+        if needed and event.worker.answered_serial:
             self._note_loss(name)
         if event.said_bye and not jobs:
             report = self._warn_of_worker if needed else log.info

@@ -13,6 +13,7 @@ from ssbench.core.cpu_profile import (
     collapsed,
     hot_functions,
 )
+from ssbench.core.messages import MAX_WORKER_MESSAGE_BYTES, Profiled, encode
 from ssbench.core.text import MAX_KEY
 
 STACKS = {
@@ -66,7 +67,9 @@ def test_beyond_the_bounds_the_stacks_with_the_least_time_are_merged() -> None:
     long = {f"{number};{'x' * 4000}": 1 for number in range(500)}
     kept = CpuProfile.of(long, 1, 1).stacks
     assert sum(map(len, kept)) <= MAX_STACKS_TEXT + len(OTHER_STACKS)
-    assert (len(kept), sum(kept.values())) == (262, 500)
+    sent = max(len(encode(Profiled(1, "run", found, 7, 8))) for found in (profile.stacks, kept))
+    assert sent < MAX_WORKER_MESSAGE_BYTES
+    assert (len(kept), sum(kept.values())) == (99, 500)
 
 
 def test_of_a_stack_longer_than_a_key_the_outer_calls_are_cut_off() -> None:

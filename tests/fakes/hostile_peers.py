@@ -91,8 +91,8 @@ def nasty_frames() -> list[bytes]:
     frames = [noise.randbytes(size) for size in (1, 60, 2000)]
     real = [data for data in recorded("frames") if type(decode(data)) is not ControlState]
     frames += [pack([PROTOCOL + 1, "bye", 1, "x"]), pack({"a": 1}), b"", pack([PROTOCOL, "boo"])]
-    frames += [b"\x81\x01" * 100_000, b"\x91" * 1_000_000]
-    frames += [b"\xdd\x00\x1f\x00\x00" + b"\x90" * 0x1F0000, bytes(MAX_WORKER_MESSAGE_BYTES)]
+    frames += [b"\x81\x01" * 100_000, b"\x91" * 500_000]
+    frames += [b"\xdd\x00\x07\x00\x00" + b"\x90" * 0x70000, bytes(MAX_WORKER_MESSAGE_BYTES)]
     frames += [data[:-1] for data in real]
     return frames
 

@@ -48,8 +48,8 @@ class ScriptedWorker:
         next_hello = 0.0
         while not self._ending.is_set():
             state = self._control.receive(0.002)
-            if isinstance(state, ControlState):
-                self._answer(state)
+            if isinstance(state, ControlState) and self._pulses:
+                self._answer(state, self._pulses)
             here = self.state is not None and self.incarnation in self.state.workers
             if not here and time.monotonic() >= next_hello:
                 said = Hello(
@@ -65,12 +65,11 @@ class ScriptedWorker:
         self._control.close()
         self.transport.close()
 
-    def _answer(self, state: ControlState) -> None:
+    def _answer(self, state: ControlState, said: Callable[[Heartbeat], Heartbeat]) -> None:
         self.state = state
-        if self._pulses:
-            now_ns = time.perf_counter_ns()
-            heartbeat = Heartbeat(self.incarnation, state.serial, now_ns, 0, 0, 0, 0)
-            self.transport.send(self._pulses(heartbeat))
+        now_ns = time.perf_counter_ns()
+        heartbeat = Heartbeat(self.incarnation, state.serial, now_ns, 0, 0, 0, 0)
+        self.transport.send(said(heartbeat))
         ready = (state.run, state.phase, state.stopping)
         if self.incarnation in state.workers and state.run and ready != self._ready:
             self._ready = ready

@@ -33,8 +33,7 @@ class Scene:
         self.worker: WorkerState = self.workers.present[1]
 
     def control_state(self, at_ns: int) -> ControlState:
-        self.workers.state_changed = True
-        state = self.workers.control_state(at_ns)
+        state = self.workers.control_state(at_ns, at_once=True)
         assert state is not None
         return state
 

@@ -42,6 +42,11 @@ class Scene:
         ]
         return list(map(plain, events))
 
+    def join(self, incarnation: int, worker_id: str) -> None:
+        """A worker says hello, and answers the next control state."""
+        self.deliver(hello(incarnation, worker_id))
+        self.workers.heartbeat(heartbeat(incarnation, self.state().serial), self.now_ns)
+
     def wait(self, seconds: float) -> list[tuple[Any, ...]]:
         """Time passes; returns what happened."""
         self.now_ns += int(seconds * SECOND_NS)
@@ -54,8 +59,7 @@ class Scene:
 
     def state(self) -> ControlState:
         """The next control state, now."""
-        self.workers.state_changed = True
-        state = self.workers.control_state(self.now_ns)
+        state = self.workers.control_state(self.now_ns, at_once=True)
         assert state is not None
         return state
 
@@ -167,7 +171,7 @@ def test_an_address_that_only_this_host_reaches_is_named(has_key: bool, is_of_ho
 def test_a_local_worker_that_exited_is_not_waited_for() -> None:
     here = Scene()
     wait = worker_wait(here, expected=2)
-    here.deliver(hello(1, "a"))
+    here.join(1, "a")
     here.exits(WorkerExit("b", 2, "it exited with status 1"))
     here.wait(0.3)
     assert wait.complete(here.now_ns)
@@ -189,11 +193,12 @@ def test_the_wait_is_shown() -> None:
     assert (
         worker_wait(here).progress(7 * SECOND_NS) == "Waiting for workers: none so far (7 s left)"
     )
-    here.deliver(hello(1, "a"))
+    here.deliver(hello(2, "b"))  # who only says hello
+    here.join(1, "a")
     assert worker_wait(here).progress(0).endswith(": 1 so far, for 4 of 8 users (0 s left)")
     assert worker_wait(here, expected=3).progress(0).endswith(": 1 of 3 (0 s left)")
     here = Scene(fewer_workers_ok=True)
     assert worker_wait(here, expected=3).progress(0).endswith(": 0 of 3 (0 s left)")
-    here.deliver(hello(1, "a"))
+    here.join(1, "a")
     shown = worker_wait(here, expected=3).progress(7 * SECOND_NS)
     assert shown.endswith(": 1 of 3 (7 s left, then the run starts with 1)")

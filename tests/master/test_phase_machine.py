@@ -22,7 +22,6 @@ from ssbench.core.workload.pacing import START_DELAY_NS, DueTimes, uniform
 from ssbench.master.phase_machine import WAIT_S, PhaseMachine, PhaseOutcome, PhasePlan, PhaseState
 from tests.core.workload.fleet import Ledger, packed, row
 from tests.master import test_joining
-from tests.master.test_joining import hello
 
 RUN = "run1"
 STILL = Stage(math.inf, 4)
@@ -43,7 +42,7 @@ class Scene(test_joining.Scene):
     ) -> None:
         limits = {"batch_size": 2, **limits}
         super().__init__(**limits)
-        self.deliver(hello(1))
+        self.join(1, "w")
         self.ledger = ledger or Ledger(total)
         plan = PhasePlan(phase, self.ledger, 4, None, stages or [STILL], steady_state)
         self.workers.enter(phase)
@@ -295,7 +294,7 @@ def test_an_operation_that_never_ends_holds_a_barrier_no_longer_than_the_drain_t
 
 def test_a_barrier_does_not_wait_for_a_worker_that_is_lost_there() -> None:
     here = BarrierScene()
-    here.deliver(hello(2, worker_id="other"))
+    here.join(2, "other")
 
     def arrive() -> None:
         if len(here.at_barrier) == 5:

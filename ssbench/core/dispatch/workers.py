@@ -40,6 +40,9 @@ _STATE_INTERVAL_NS = SECOND_NS
 _FIRST_GAP_NS = SECOND_NS // 200
 #: Between the exit of a local worker's process and its loss: its last messages are read first.
 _LAST_MESSAGES_NS = SECOND_NS // 4
+#: Between any two of them, for each worker that they name: whatever changes how often, they take a
+#: small share of the master and of the workers. (Each costs both about 1 µs.)
+_GAP_PER_WORKER_NS = 20_000
 #: Control states per worker timeout, at least: workers stop after half of it without one.
 _STATES_PER_TIMEOUT = 8
 #: Bounds of what hellos can make a master store, and send in each control state.
@@ -50,8 +53,9 @@ _BURST, _BURST_PER_NAME = MAX_WORKERS, 16
 _PER_S, _PER_S_PER_NAME = 20, 1
 #: All that a worker sends is paid from one account: a message costs 1, and 1 for each so many
 #: bytes; a batch or job that it names costs 1. What was sent to any worker earns as much: 1 for a
-#: job; for a batch 1, its acknowledgement, and a message each of its results and of what is
-#: returned. A second earns the rest, for heartbeats and metrics (those of 1,000 cores cost 100).
+#: job; for a control state, its heartbeat; for a batch 1, its acknowledgement, and a message each
+#: of its results and of what is returned. A second earns the rest, for metrics (those of 1,000
+#: cores cost 100).
 BYTES_OF_MESSAGE = 256
 EARNED_BY_BATCH = 4
 _EARNED_PER_S = 256
@@ -112,13 +116,19 @@ class WorkerState(Struct, eq=False):
 
     @property
     def concurrency(self) -> int:
-        """Users that it can run."""
-        return 0 if self.leaving else self.hello.concurrency
+        """Users that it can run. None before it has answered a control state: who only says hello
+        takes no users from others."""
+        return self.hello.concurrency if self.answered_serial and not self.leaving else 0
 
     @property
     def metrics_only(self) -> bool:
         """Whether it only sends metrics of its host: no run waits for it, or depends on it."""
         return not self.hello.concurrency
+
+    @property
+    def takes_load(self) -> bool:
+        """Whether a run can wait for it, and depend on it."""
+        return bool(self.answered_serial) and not self.metrics_only
 
     @property
     def uncertainty_ns(self) -> int:
@@ -196,6 +206,7 @@ class Workers:
         self._sent_ns: dict[int, int] = {}  # serial -> when that control state was sent
         self._interval_ns = min(_STATE_INTERVAL_NS, self.timeout_ns // _STATES_PER_TIMEOUT)
         self._next_state_ns = 0
+        self._changed_state_ns = 0  # not before, even where something has changed
         self._names: dict[str, tuple[int, _Quota]] = {}  # worker id -> index
         self._by_name: dict[str, WorkerState] = {}  # of the present workers
         self._quota = _Quota(_BURST, _PER_S)
@@ -273,8 +284,10 @@ class Workers:
         return sum(ready), len(ready)
 
     def _in_phases(self) -> list[WorkerState]:
-        """The workers that take part in phases: not those that are leaving."""
-        return [w for w in self.present.values() if not (w.metrics_only or w.leaving)]
+        """The workers that take part in phases: not those that have answered no control state, or
+        are leaving."""
+        workers = self.present.values()
+        return [w for w in workers if w.answered_serial and not (w.metrics_only or w.leaving)]
 
     def expect_workers(self, now_ns: int) -> None:
         """``no_workers_left`` counts from now on; or since the last worker left."""
@@ -355,9 +368,10 @@ class Workers:
         worker = WorkerState(index, hello, fresh_ns=now_ns, spent=spent)
         self.present[hello.incarnation] = self._by_name[hello.worker_id] = worker
         self.secrets[hello.incarnation] = hello.secret
-        self.load_workers += not worker.metrics_only
         self.newest_hello_ns = now_ns
-        self.allocate_users()
+        self.state_changed = True
+        if replaced:
+            self.allocate_users()
         reason = "it came back under a new incarnation"
         return [*(WorkerLeft(other, reason, False) for other in replaced), WorkerJoined(worker)]
 
@@ -391,7 +405,7 @@ class Workers:
     def _drop(self, worker: WorkerState) -> None:
         del self.present[worker.hello.incarnation]
         del self.secrets[worker.hello.incarnation]
-        self.load_workers -= not worker.metrics_only
+        self.load_workers -= worker.takes_load
         if self._by_name.get(worker.hello.worker_id) is worker:
             del self._by_name[worker.hello.worker_id]
         self._gone[worker.hello.incarnation] = None
@@ -402,7 +416,8 @@ class Workers:
         self.closed_socket = self.closed_socket or (said_bye and worker.receiving)
         self._forget_refusal(worker.hello.incarnation)
         self._drop(worker)
-        self.allocate_users()
+        if worker.answered_serial:
+            self.allocate_users()
         # A worker may join and leave within one poll, so it is noted here.
         if len(self.departed) < MAX_NAMES:
             self.departed[worker.name] = None
@@ -422,7 +437,10 @@ class Workers:
         sent_ns = self._sent_ns.get(heartbeat.answered_serial)
         if worker is None or sent_ns is None or heartbeat.answered_serial <= worker.answered_serial:
             return None
-        worker.answered_serial = heartbeat.answered_serial
+        is_first, worker.answered_serial = not worker.answered_serial, heartbeat.answered_serial
+        if is_first:
+            self.load_workers += worker.takes_load
+            self.allocate_users()
         worker.jobs = heartbeat.queued + heartbeat.busy
         if worker.jobs:
             worker.empty_since_ns = None
@@ -501,15 +519,22 @@ class Workers:
 
     def wait_s(self, now_ns: int) -> float:
         """How long until the next control state is due, at most."""
-        return 0.0 if self.state_changed else max(self._next_state_ns - now_ns, 0) / SECOND_NS
+        return max(self._due_ns - now_ns, 0) / SECOND_NS
 
-    def control_state(self, now_ns: int) -> ControlState | None:
-        """The control state to send now; None if none is due."""
-        if not self.state_changed and now_ns < self._next_state_ns:
+    @property
+    def _due_ns(self) -> int:
+        return self._changed_state_ns if self.state_changed else self._next_state_ns
+
+    def control_state(self, now_ns: int, *, at_once: bool = False) -> ControlState | None:
+        """The control state to send now; None if none is due, unless it is wanted at once."""
+        if not at_once and now_ns < self._due_ns:
             return None
         self.state_changed = False
-        self._next_state_ns = now_ns + self._gap_ns(now_ns)
+        named = len(self.present) + len(self.refused)
+        self._changed_state_ns = now_ns + named * _GAP_PER_WORKER_NS
+        self._next_state_ns = max(now_ns + self._gap_ns(now_ns), self._changed_state_ns)
         self._serial += 1
+        self.earned += 1
         self._sent_ns[self._serial] = now_ns
         self._sent_ns.pop(self._serial - _STATES_REMEMBERED, None)
         self._expire_refusals(now_ns)

@@ -17,6 +17,7 @@ from ssbench.core.dispatch.dispatcher import (
 )
 from ssbench.core.dispatch.workers import Workers
 from ssbench.core.messages import (
+    Heartbeat,
     Hello,
     Results,
     decode,
@@ -191,6 +192,9 @@ def test_each_group_has_its_own_credit() -> None:
     workers.users = 4
     dispatcher = Dispatcher(Ledger(1000, (1, 3)), workers, 8)
     workers.receive(Hello(7, 0, "w", 9, "host", 1, "1.0"), 0)
+    state = workers.control_state(0)
+    assert state
+    workers.heartbeat(Heartbeat(7, state.serial, 0, 0, 0, 0, 0), 0)
     sent = list(iter(lambda: dispatcher.to_send(0), []))
     batches = [batch for some in sent for batch in some]
     assert all(len({job.group for job in batch.jobs}) == 1 for batch in batches)

@@ -42,8 +42,7 @@ def bye(workers: Workers, incarnation: int) -> None:
 
 def sent(workers: Workers, now_ns: int = 0) -> ControlState:
     """The control state that is sent now."""
-    workers.state_changed = True
-    state = workers.control_state(now_ns)
+    state = workers.control_state(now_ns, at_once=True)
     assert state is not None
     return state
 
@@ -150,6 +149,21 @@ def test_hellos_of_endless_names_use_bounded_memory_and_time() -> None:
     assert len(workers.present) == MAX_WORKERS
     assert 1 in received(workers).workers
     assert len(encode(received(workers))) < 1_000_000
+
+
+def test_whatever_changes_how_often_control_states_take_a_small_share() -> None:
+    """A thousand newcomers a second were as many control states, each of which named all."""
+    workers = Workers()
+    registered(workers, 1, "w")
+    answer(workers, 1)
+    sent_ns = list[int]()
+    for ms in range(3000):
+        workers.receive(hello(ms + 2, f"x{ms}"), ms * MS)
+        if workers.control_state(ms * MS):
+            sent_ns.append(ms)
+    assert len(workers.present) == MAX_WORKERS
+    assert 0 < len([ms for ms in sent_ns if ms >= 2000]) < 30
+    assert workers.charge(1, len(sent_ns)), "each earns its heartbeat"
 
 
 def test_workers_that_come_and_go_use_bounded_memory() -> None:

@@ -160,8 +160,13 @@ class Fleet:
         return worker
 
     def register(self, worker: SimWorker) -> bool:
-        """The hello arrives; whether the worker is here now."""
+        """The hello arrives, and its first heartbeat; whether the worker is here now."""
         self.lose(self.registry.receive(worker.hello, self.now_ns))
+        state = self.registry.control_state(self.now_ns, at_once=True)
+        assert state
+        self.registry.heartbeat(
+            Heartbeat(worker.incarnation, state.serial, 0, 0, 0, 0, 0), self.now_ns
+        )
         return self.here(worker)
 
     def lose(self, events: Iterable[Event]) -> None:
@@ -197,8 +202,7 @@ class Fleet:
 
     def heartbeat(self, worker: SimWorker, *, busy: int = 0, delay_ns: int = MS) -> None:
         """Send a control state, and this worker's heartbeat at once."""
-        self.registry.state_changed = True
-        state = self.registry.control_state(self.now_ns)
+        state = self.registry.control_state(self.now_ns, at_once=True)
         assert state is not None
         self.now_ns += delay_ns
         self.deliver_one(
