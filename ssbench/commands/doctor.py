@@ -384,7 +384,7 @@ def _role(doctor: Doctor) -> Iterator[Finding]:
         }
     doctor.operation_s = median(second for each in took_s.values() for second in each)
     shown = ", ".join(f"{name} {latency_text(max(seconds))}" for name, seconds in took_s.items())
-    more = f" and so on, as each of {len(names)} identities; the slowest" if names else ""
+    more = f" and so on, as each of {plural(len(names), 'identity')}; the slowest" if names else ""
     yield _ok(f"an object of {bytes_text(SMALL_BYTES)} in {containers[0]}{more}: {shown}")
 
 

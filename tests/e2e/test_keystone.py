@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 import shlex
 import sys
@@ -66,6 +67,43 @@ def test_an_application_credential(commands: Commands, keystone: KeystoneSwift) 
     ]  # fmt: skip
     ended = commands.run("-f", path, *options, workers=1)
     check_all_done(ended, 20, keystone.swift, "appcred")
+
+
+def test_identities_of_two_projects(commands: Commands, keystone: KeystoneSwift) -> None:
+    """By passwords in two domains, and by an application credential of the first one's user."""
+    entries = [
+        {
+            "name": each.domain, "os_username": each.user, "os_password": each.password,
+            "os_project_name": each.project, "os_user_domain_name": each.domain,
+            "os_project_domain_name": each.domain,
+        }
+        for each in (TESTER, STRANGER)
+    ]  # fmt: skip
+    credential = {
+        "os_application_credential_id": keystone.app_id,
+        "os_application_credential_secret": keystone.app_secret,
+    }
+    one, other = commands.place / "passwords.key", commands.place / "credential.key"
+    one.write_text(json.dumps({"identities": entries}))
+    other.write_text(json.dumps({"identities": [credential, {**credential, "name": "again"}]}))
+    one.chmod(0o600)
+    other.chmod(0o600)
+    access = ["--os-auth-url", keystone.auth_url, "--os-identity-api-version", 3, "--identities"]
+    path = commands.scenario(container_base="tenants", operation_count=60, user_count=4)
+    run = commands.run("-f", path, *access, one, workers=1).fine()
+    report = json.loads(commands.call("report-scenario", run.results, "--json").fine().out)
+    by_identity = {each["identity"]: each for each in report["by_identity"]}
+    assert list(by_identity) == [TESTER.domain, STRANGER.domain]
+    assert all(each["count"] and not each["errors"] for each in by_identity.values())
+    assert len(report["store"]["urls"]) == 2, "an account for each project"
+    assert "as 2 identities" in commands.call("doctor", *access, one, "--workers", 1).fine().out
+    with_credential = ["--os-auth-type", "v3applicationcredential", *access, other]
+    run = commands.run("-f", path, *with_credential, workers=1).fine()
+    assert len(run.stats.identities()) == 2
+    for words in ([*access, one], with_credential):
+        commands.call("cleanup-containers", "-b", "tenants", *words).fine()
+        cleaned = commands.call("cleanup-containers", "-b", "tenants", *words).fine()
+        assert cleaned.out.count("No containers to delete") == 2
 
 
 def test_the_environment_of_an_openrc(commands: Commands, keystone: KeystoneSwift) -> None:
