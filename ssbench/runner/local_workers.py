@@ -31,6 +31,7 @@ from ssbench.host.process import (
     most_users,
     shortage,
 )
+from ssbench.storage.options import StoreOptions
 from ssbench.storage.registry import secret_variables, url_count
 
 if TYPE_CHECKING:
@@ -79,12 +80,11 @@ def worker_options(config: RunConfig, users: int) -> tuple[list[str], Collection
     :param users: the most that it offers to run.
     """
     arguments = ["--concurrency", str(users), "--retries", str(config.retries)]
-    if config.store is None:
-        return arguments, ()
-    module, is_outside, _ = config.store.driver.partition(":")
+    store = config.store or StoreOptions()
+    module, is_outside, _ = store.driver.partition(":")
     if is_outside:
         arguments += ["--allow-driver", module]
-    return arguments, secret_variables(config.store)
+    return arguments, secret_variables(store)
 
 
 def users_per_worker(

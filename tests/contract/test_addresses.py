@@ -23,7 +23,8 @@ from ssbench.core.operations import READ
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.storage.http import addresses
 from ssbench.storage.registry import open_store
-from tests.fakes.answered_store import ISSUED, SIZES, always, driver_on, scripted_driver
+from tests.contract.stores import OVER_HTTP, driver_on, scripted_driver
+from tests.fakes.answered_store import SIZES, always
 from tests.fakes.scripted_server import Peer, ok
 from tests.ports import held_port
 from tests.servers.certificates import Certificates
@@ -123,7 +124,7 @@ def store_of(name: str, place: str, certificates: Certificates | None = None) ->
         own["cacert_pem"] = certificates.authority.read_text()
     settings = StorageSettings(
         name, run_id="r", worker_id="w", sizes=SIZES, container_count=2, store=own,
-        credentials=(Credentials(1, None, ISSUED[name]),),
+        credentials=(Credentials(1, None, OVER_HTTP[name].issued),),
     )  # fmt: skip
     with closing(open_store(settings)) as store:
         yield store
@@ -136,7 +137,7 @@ def until(done: Any) -> None:
 
 
 @pytest.mark.parametrize("tls", [False, True])
-@pytest.mark.parametrize("store", ISSUED)
+@pytest.mark.parametrize("store", OVER_HTTP)
 @pytest.mark.parametrize("users", [1, 6])
 def test_each_address_gets_its_share(
     users: int, store: str, tls: bool, monkeypatch: pytest.MonkeyPatch, certificates: Certificates
@@ -159,7 +160,7 @@ def test_each_address_gets_its_share(
             assert [node.names for node in found] == [{"localhost"}] * 3
 
 
-@pytest.mark.parametrize("store", ISSUED)
+@pytest.mark.parametrize("store", OVER_HTTP)
 def test_a_dead_address_is_left_out_and_reported_until_it_returns(
     store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,7 +192,7 @@ def test_a_dead_address_is_left_out_and_reported_until_it_returns(
             assert f"127.0.0.3:{port}, an address of store.test: it answers again" in notes
 
 
-@pytest.mark.parametrize("store", ISSUED)
+@pytest.mark.parametrize("store", OVER_HTTP)
 @pytest.mark.parametrize("choice", ["round-robin", "least-busy"])
 def test_of_several_urls_each_gets_its_share(choice: str, store: str) -> None:
     paths = ("/v1/a", "/v1/b", "/v1/c")
@@ -230,7 +231,7 @@ def test_a_busy_url_gets_fewer_requests() -> None:
         waiting.get(timeout=20)
 
 
-@pytest.mark.parametrize("store", ISSUED)
+@pytest.mark.parametrize("store", OVER_HTTP)
 @pytest.mark.parametrize("said", [b"", b"HTTP/1.1 200 OK\r\nContent-Le"], ids=["nothing", "half"])
 def test_an_error_without_a_response_names_its_url(store: str, said: bytes) -> None:
     def script(peer: Peer) -> None:
@@ -242,7 +243,7 @@ def test_an_error_without_a_response_names_its_url(store: str, said: bytes) -> N
         assert urls_of_errors(driver) in ([0, 1, 0, 1], [1, 0, 1, 0])
 
 
-@pytest.mark.parametrize("store", ISSUED)
+@pytest.mark.parametrize("store", OVER_HTTP)
 def test_an_error_without_a_connection_names_its_url(store: str) -> None:
     urls = [f"http://127.0.0.1:{held_port()}/v1/{path}" for path in "ab"]
     given: Any = {"own": {"urls": urls}, "url_choice": "round-robin"}
@@ -250,7 +251,7 @@ def test_an_error_without_a_connection_names_its_url(store: str) -> None:
         assert urls_of_errors(driver) in ([0, 1, 0, 1], [1, 0, 1, 0])
 
 
-@pytest.mark.parametrize("store", ISSUED)
+@pytest.mark.parametrize("store", OVER_HTTP)
 def test_an_error_names_the_address_that_was_tried(
     store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,8 +5,6 @@ test_storage_contract.py has whole stores, which rarely fail.
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Callable
 from functools import partial as partial_of
 from hashlib import md5
@@ -49,35 +47,16 @@ from ssbench.storage.http.connection import NO_CONTINUE
 from ssbench.storage.http.pool import ConnectionPool
 from ssbench.storage.options import shown_url
 from ssbench.storage.registry import ROWS, load, open_admin, open_store
-from ssbench.storage.s3.client import AwsKeys, issue
-from tests.fakes.answered_store import (
-    ISSUED,
-    SIZES,
-    Request,
-    always,
-    driver_on,
-    response,
-    scripted_driver,
-)
+from tests.contract.stores import OVER_HTTP, driver_on, scripted_driver
+from tests.fakes.answered_store import SIZES, Request, always, response
 from tests.fakes.scripted_server import Peer, answering, ok
 from tests.fakes.served_pool import dripping
 
-#: What the master issues at a renewal, and what only requests under it have.
-RENEWED: dict[str, tuple[dict[str, Any], str]] = {
-    "swift": ({"token": "newer"}, "X-Auth-Token: newer"),
-    "s3": (
-        issue(AwsKeys("NEWER", "s3cret-key", ""), "us-east-1", time.time())[0],
-        "Credential=NEWER/",
-    ),
-    "webdav": ({"access": [{"basic": "bmV3"}]}, "Authorization: Basic bmV3"),
-}
 SUPPORTED = [
-    (name, OPERATIONS[number]) for name in ISSUED for number in load(ROWS[name].driver).operations
+    (name, OPERATIONS[number])
+    for name in OVER_HTTP
+    for number in load(ROWS[name].driver).operations
 ]
-
-
-def test_every_store_over_http_is_here() -> None:
-    assert {*ISSUED} == {name for name, row in ROWS.items() if row.urls}
 
 
 def job(operation: Operation, size: int = 50) -> Job:
@@ -136,7 +115,7 @@ def test_a_bad_status_is_an_error_with_its_times(
         assert f"{status}, a redirect to {shown_url(location)}" in found.detail
 
 
-@pytest.mark.parametrize("name", ISSUED)
+@pytest.mark.parametrize("name", OVER_HTTP)
 def test_no_redirect_of_an_administrative_request_is_followed(name: str) -> None:
     asks: list[Callable[[Any], object]] = [
         lambda admin: admin.list_objects("ssbench_000000", "", 10),
@@ -154,7 +133,7 @@ def test_no_redirect_of_an_administrative_request_is_followed(name: str) -> None
                 assert len(heard) == times
 
 
-@pytest.mark.parametrize("name", ISSUED)
+@pytest.mark.parametrize("name", OVER_HTTP)
 def test_the_deadline_reaches_the_engine(name: str) -> None:
     with (
         driver_on(name, always(b"")) as (store, _),
@@ -164,7 +143,7 @@ def test_the_deadline_reaches_the_engine(name: str) -> None:
     assert caught.value.kind is ErrorKind.OPERATION_TIMEOUT
 
 
-@pytest.mark.parametrize("name", ISSUED)
+@pytest.mark.parametrize("name", OVER_HTTP)
 def test_reads_are_bounded_by_the_size_class(name: str) -> None:
     large = ok(bytes(3_000_000))
     found = act(name, job(READ), large)
@@ -187,12 +166,12 @@ def test_an_operation_takes_an_address_at_random(name: str, operation: Operation
     assert {request.target[:2] for request in heard} == {"/a", "/b"}
 
 
-@pytest.mark.parametrize("name", ISSUED)
+@pytest.mark.parametrize("name", OVER_HTTP)
 def test_further_headers_are_those_of_their_operation_also_after_a_renewal(name: str) -> None:
     own = ((int(HEAD), "X-Newest: true\r\n"), (int(CREATE), "X-A: 1\r\n"))
     with driver_on(name, always(ok()), headers=own) as (store, heard):
         store.actions[CREATE](job(CREATE), 0)
-        renewed, sign = RENEWED[name]
+        renewed, sign = OVER_HTTP[name].renewed, OVER_HTTP[name].sign
         store.set_credentials(Credentials(2, None, renewed))
         assert store.credentials_serial == 2
         for operation in (HEAD, READ):
@@ -218,16 +197,14 @@ def test_swift_gets_the_md5_of_an_upload_and_a_read_compares_it() -> None:
 
 
 MADE = InitialHeaders("X-Class: cold\r\n", "abcdef")
-#: The metadata by which a store knows that an object was made with such headers; "": none.
-MARKS = {"swift": "X-Object-Meta-Ssbench-Headers", "s3": "x-amz-meta-ssbench-headers", "webdav": ""}
 
 
 @pytest.mark.parametrize("found", ["abcdef", "other", ""])
-@pytest.mark.parametrize("name", ISSUED)
+@pytest.mark.parametrize("name", OVER_HTTP)
 def test_initial_objects_are_made_with_their_headers_unless_they_were(
     name: str, found: str
 ) -> None:
-    mark = MARKS[name]
+    mark = OVER_HTTP[name].headers_mark
 
     def answer(request: Request) -> bytes:
         if request.method == "PUT":
@@ -272,7 +249,7 @@ def partial(body: bytes, content_range: str = "bytes 100-149/500", status: int =
     (partial(CONTENT[100:151]), ErrorKind.PROTOCOL, "51 bytes"),
 ])  # fmt: skip
 @pytest.mark.parametrize("verify", [False, True])
-@pytest.mark.parametrize("name", ISSUED)
+@pytest.mark.parametrize("name", OVER_HTTP)
 def test_a_range_is_read_and_any_other_part_is_an_error(
     name: str, answer: bytes, kind: ErrorKind | None, says: str, verify: bool
 ) -> None:
@@ -285,7 +262,7 @@ def test_a_range_is_read_and_any_other_part_is_an_error(
     assert found.timing is not None
 
 
-@pytest.mark.parametrize("name", ISSUED)
+@pytest.mark.parametrize("name", OVER_HTTP)
 def test_a_corrupt_or_stale_part_is_found_under_verify(name: str) -> None:
     wrong = bytearray(CONTENT[100:150])
     wrong[7] ^= 1
@@ -322,7 +299,7 @@ def in_ranges(name: str, changed: Changed = lambda start, match: None, **setting
 
 
 @pytest.mark.parametrize("verify", [False, True])
-@pytest.mark.parametrize("name", ISSUED)
+@pytest.mark.parametrize("name", OVER_HTTP)
 def test_a_large_object_is_read_in_ranges_of_one_version(name: str, verify: bool) -> None:
     found, heard = in_ranges(name, verify=verify)
     assert [heard[0].headers["range"], *sorted(each.headers["range"] for each in heard[1:])] == [
@@ -337,7 +314,7 @@ def test_a_large_object_is_read_in_ranges_of_one_version(name: str, verify: bool
     assert found.last_byte_ns - abs(found.headers_ns) >= 0
 
 
-@pytest.mark.parametrize("name", ISSUED)
+@pytest.mark.parametrize("name", OVER_HTTP)
 def test_a_small_object_is_read_by_one_request(name: str) -> None:
     with driver_on(name, always(ok(CONTENT[:200])), large_read=IN_RANGES) as (store, heard):
         assert store.actions[READ](WHOLE._replace(size=200), 0).parts == ()
@@ -360,7 +337,7 @@ def newer(etag: str = '"v3"', size: int = 500) -> bytes:
      ErrorKind.TRUNCATED, "190 bytes"),
 ])  # fmt: skip
 @pytest.mark.parametrize("verify", [False, True])
-@pytest.mark.parametrize("name", ISSUED)
+@pytest.mark.parametrize("name", OVER_HTTP)
 def test_parts_of_two_versions_never_mix(
     name: str, answer: bytes, kind: ErrorKind, says: str, verify: bool
 ) -> None:
@@ -373,7 +350,7 @@ def test_parts_of_two_versions_never_mix(
     ({"Content_Range": "bytes 0-199/500"}, "no ETag"),
     ({"Content_Range": "bytes 0-199/*", "ETag": '"v2"'}, "no size of the object"),
 ])  # fmt: skip
-@pytest.mark.parametrize("name", ISSUED)
+@pytest.mark.parametrize("name", OVER_HTTP)
 def test_a_store_that_does_not_tell_versions_apart_has_no_reads_in_ranges(
     name: str, headers: dict[str, str], says: str
 ) -> None:
@@ -382,7 +359,7 @@ def test_a_store_that_does_not_tell_versions_apart_has_no_reads_in_ranges(
     assert says in found.detail
 
 
-@pytest.mark.parametrize("name", ISSUED)
+@pytest.mark.parametrize("name", OVER_HTTP)
 def test_a_weak_etag_is_compared_but_no_condition(name: str) -> None:
     def weak(start: int, match: str) -> bytes:
         assert match == ""
@@ -393,7 +370,7 @@ def test_a_weak_etag_is_compared_but_no_condition(name: str) -> None:
     assert in_ranges(name, weak)[0].bytes_moved == 500
 
 
-@pytest.mark.parametrize("name", ISSUED)
+@pytest.mark.parametrize("name", OVER_HTTP)
 def test_a_wrong_byte_of_any_part_is_found_under_verify(name: str) -> None:
     def wrong(start: int, match: str) -> bytes | None:
         body = bytes([CONTENT[400] ^ 1]) + CONTENT[401:]
@@ -406,7 +383,7 @@ def test_a_wrong_byte_of_any_part_is_found_under_verify(name: str) -> None:
     assert in_ranges(name, wrong)[0].bytes_moved == 500
 
 
-@pytest.mark.parametrize("name", ISSUED)
+@pytest.mark.parametrize("name", OVER_HTTP)
 def test_an_object_of_another_length_is_read_as_it_is_unless_verified(name: str) -> None:
     def short(start: int, match: str) -> bytes:
         stated = f"bytes {start}-{min(start + 199, 249)}/250"
@@ -419,19 +396,15 @@ def test_an_object_of_another_length_is_read_as_it_is_unless_verified(name: str)
 
 # Initial objects --------------------------------------------------------------------------------
 
-#: Store whose responses to HEAD tell an initial object -> how names of metadata begin, and ways to
-#: store large objects.
-META = {
-    "swift": ("X_Object_Meta_Ssbench_", ["slo", "dlo"]),
-    "s3": ("x_amz_meta_ssbench_", ["multipart"]),
-}
+#: Those whose responses to HEAD tell an initial object.
+TELLING = [name for name, http in OVER_HTTP.items() if http.meta]
 
 
 def ensured(
     name: str, size: int, length: int, meta: dict[str, str], status: int = 200, **changes: Any
 ) -> bool:
     """Whether ENSURE keeps an object of which HEAD shows this; else it must upload it."""
-    shown = {f"{META[name][0]}{each}": text for each, text in meta.items()}
+    shown = {f"{OVER_HTTP[name].meta}{each}": text for each, text in meta.items()}
     lines = "".join(f"{each.replace('_', '-')}: {text}\r\n" for each, text in shown.items())
     head = f"HTTP/1.1 {status} X\r\nContent-Length: {length}\r\n{lines}\r\n".encode()
 
@@ -463,7 +436,7 @@ def ensured(
     (50, {"Letters": "compressible 0.4/4096 duplicate 0/4096"}, {"mix": ContentMix(0.5)}, False),
     (50, {}, {"status": 404}, False),
 ])  # fmt: skip
-@pytest.mark.parametrize("name", META)
+@pytest.mark.parametrize("name", TELLING)
 def test_an_initial_object_is_kept_only_as_the_run_would_upload_it(
     name: str, length: int, meta: dict[str, str], changes: dict[str, Any], kept: bool
 ) -> None:
@@ -471,7 +444,7 @@ def test_an_initial_object_is_kept_only_as_the_run_would_upload_it(
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"), [(name, kind) for name in META for kind in META[name][1]]
+    ("name", "kind"), [(name, kind) for name in TELLING for kind in OVER_HTTP[name].kinds]
 )
 def test_an_initial_object_is_kept_only_in_such_parts(name: str, kind: str) -> None:
     large = LargeObject(above=100, segment=40, kind=kind, parallel=1)
@@ -490,37 +463,14 @@ def test_an_initial_object_is_kept_only_in_such_parts(name: str, kind: str) -> N
 # Listings ---------------------------------------------------------------------------------------
 
 
-def dav_page(*names: str) -> str:
-    responses = (f"<response><href>/v1/a/c/{name}</href></response>" for name in names)
-    return f'<multistatus xmlns="DAV:">{"".join(responses)}</multistatus>'
-
-
-def s3_page(*names: str) -> str:
-    entries = (f"<Contents><Key>c/{name}</Key></Contents>" for name in names)
-    return f"<ListBucketResult>{''.join(entries)}</ListBucketResult>"
-
-
-#: Store -> a page for LIST, the same one for the admin, and others of another place.
-PAGES: dict[str, tuple[Callable[..., str], Callable[..., str], list[str]]] = {
-    "swift": (
-        lambda *names: "".join(f"{name}\n" for name in names),
-        lambda *names: json.dumps([{"name": name} for name in names]),
-        [],  # the names of a container have nothing in front
-    ),
-    "s3": (s3_page, s3_page, [s3_page("a").replace("c/", "d/")]),
-    "webdav": (dav_page, dav_page, [dav_page("a").replace("/c/", "/d/"), dav_page("a/b")]),
-}
-
-
 REFUSED = "PROTOCOL, 0 bytes"
 
 
 def listed(name: str, body: str, kind: Callable[[StorageSettings], Any]) -> str | int:
     """How many entries LIST, or the admin, finds in a page of at most three; or its error."""
-    page = response(207 if name == "webdav" else 200, body, Content_Type="text/plain")
-    own = {"bucket": "b"} if name == "s3" else {}
+    page = response(OVER_HTTP[name].listed_status, body, Content_Type="text/plain")
     names = {"kind": "listed", "containers": ["c"], "packed_names": pack_names(["x"])}
-    with driver_on(name, page, kind=kind, own=own, names=names) as (driver, _):
+    with driver_on(name, page, kind=kind, own=OVER_HTTP[name].own, names=names) as (driver, _):
         try:
             if kind is open_admin:
                 return len(driver.list_objects("c", "", 3))
@@ -532,33 +482,23 @@ def listed(name: str, body: str, kind: Callable[[StorageSettings], Any]) -> str 
             return f"{error.kind.name}, {moved} bytes"
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", OVER_HTTP)
 def test_a_listing_has_the_same_verdict_by_the_operation_and_by_the_admin(name: str) -> None:
-    for page, kind in zip(PAGES[name], (open_store, open_admin), strict=False):
-        own = () if name == "swift" else (".ssbench",)  # the mark is no object
-        assert listed(name, page(*own, "a", "b"), kind) == 2
+    http = OVER_HTTP[name]
+    has_pages = ROWS[name].features.count("list_limit")
+    for page, kind in ((http.page, open_store), (http.admin_page, open_admin)):
+        assert listed(name, page(*http.marks, "a", "b"), kind) == 2
         assert listed(name, page(), kind) == 0
-        for wrong in (page("a", "b")[:-1], "<html>no</html>", *PAGES[name][2]):
+        for wrong in (page("a", "b")[:-1], "<html>no</html>", *http.other_pages):
             assert listed(name, wrong, kind) == REFUSED
-        if name != "webdav":  # it has no pages
+        if has_pages:
             assert listed(name, page("a", "b", "c", "d"), kind) == REFUSED
     for names in (("a", "a"), ("b", "a")):
-        hot = listed(name, PAGES[name][0](*names), open_store)
-        assert hot == (REFUSED if name != "webdav" or names == ("a", "a") else 2)
+        hot = listed(name, http.page(*names), open_store)
+        assert hot == (REFUSED if has_pages or names == ("a", "a") else 2)
 
 
-#: Store -> a page behind which others follow, from the token of the next; and the end.
-FOLLOWED: dict[str, tuple[Callable[..., str], str]] = {
-    "swift": (lambda token, *names: "".join(f"{name}\n" for name in names), ""),
-    "s3": (
-        lambda token, *names: s3_page(*names).replace(
-            "</List",
-            f"<IsTruncated>true</IsTruncated><NextContinuationToken>{token}</NextContinuationToken>"
-            "</List",
-        ),
-        s3_page(),
-    ),
-}
+FOLLOWED = {name: http.followed for name, http in OVER_HTTP.items() if http.followed}
 
 
 @pytest.mark.parametrize("name", FOLLOWED)
@@ -584,14 +524,13 @@ def test_pages_of_a_whole_listing_follow_each_other(
 def test_a_listing_that_does_not_advance_is_an_error() -> None:
     texts = [FOLLOWED["s3"][0]("t1"), FOLLOWED["s3"][0]("t2"), FOLLOWED["s3"][0]("t1")]
     assert listed_all("s3", answering(*(response(200, text) for text in texts))) == "PROTOCOL"
-    text = s3_page("a").replace("</List", "<IsTruncated>true</IsTruncated></List")
+    text = OVER_HTTP["s3"].page("a").replace("</List", "<IsTruncated>true</IsTruncated></List")
     assert listed_all("s3", answering(*[response(200, text)] * 2)) == "PROTOCOL"
 
 
 def listed_all(name: str, script: Any) -> str:
-    own = {"bucket": "b"} if name == "s3" else {}
     names = {"kind": "listed", "containers": ["c"], "packed_names": pack_names(["x"])}
-    with scripted_driver(name, script, own=own, names=names) as (driver, _):
+    with scripted_driver(name, script, own=OVER_HTTP[name].own, names=names) as (driver, _):
         asked = Job(1, LIST_ALL, 0, 0, 0, 0, arguments=(b"", 3, b""))
         try:
             timing = driver.actions[LIST_ALL](asked, 0)
@@ -603,14 +542,14 @@ def listed_all(name: str, script: Any) -> str:
 # Connections ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ISSUED)
+@pytest.mark.parametrize("name", OVER_HTTP)
 def test_connections_are_opened_to_each_address(name: str) -> None:
     with driver_on(name, paths=("/a", "/b")) as (store, _):
         store.connect(3)
         assert repr(store).count("3 open, 3 idle") == 2
 
 
-@pytest.mark.parametrize("name", ISSUED)
+@pytest.mark.parametrize("name", OVER_HTTP)
 def test_without_keep_alive_each_request_has_a_connection_of_its_own(name: str) -> None:
     with scripted_driver(name, answering(*[ok()] * 9), keep_alive=False) as (store, server):
         store.connect(4)
@@ -619,7 +558,7 @@ def test_without_keep_alive_each_request_has_a_connection_of_its_own(name: str) 
         assert server.connections == 3
 
 
-@pytest.mark.parametrize("name", ISSUED)
+@pytest.mark.parametrize("name", OVER_HTTP)
 def test_connections_come_from_the_source_addresses_in_turn(name: str) -> None:
     peers: list[str] = []
 
@@ -639,7 +578,7 @@ def test_connections_come_from_the_source_addresses_in_turn(name: str) -> None:
         assert caught.value.kind is ErrorKind.LOAD_GENERATOR
 
 
-@pytest.mark.parametrize("name", ISSUED)
+@pytest.mark.parametrize("name", OVER_HTTP)
 def test_a_dripping_administrative_request_times_out(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -654,7 +593,7 @@ def test_a_dripping_administrative_request_times_out(
     assert caught.value.kind is ErrorKind.OPERATION_TIMEOUT
 
 
-@pytest.mark.parametrize("name", ISSUED)
+@pytest.mark.parametrize("name", OVER_HTTP)
 def test_the_reconnects_of_a_probe_count_where_the_upload_fails(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -699,7 +638,7 @@ def uploaded(name: str, *answers: bytes) -> tuple[Any, list[bytes]]:
             return error, heard
 
 
-@pytest.mark.parametrize("name", ISSUED)
+@pytest.mark.parametrize("name", OVER_HTTP)
 def test_an_upload_waits_for_100_continue(name: str) -> None:
     timing, (head, body) = uploaded(name, b"HTTP/1.1 100 Continue\r\n\r\n", response(201))
     assert (timing.status, timing.bytes_moved) == (201, 50)
@@ -708,14 +647,14 @@ def test_an_upload_waits_for_100_continue(name: str) -> None:
     assert body == b"".join(SyntheticSource(64).pieces(b"tiny_000001", 0, 50))
 
 
-@pytest.mark.parametrize("name", ISSUED)
+@pytest.mark.parametrize("name", OVER_HTTP)
 def test_a_store_that_rejects_an_upload_receives_no_content(name: str) -> None:
     error, (head,) = uploaded(name, response(507))
     assert (error.status, error.timing.bytes_moved) == (507, 0)
     assert head.endswith(b"\r\n\r\n")
 
 
-@pytest.mark.parametrize("name", ISSUED)
+@pytest.mark.parametrize("name", OVER_HTTP)
 def test_a_store_that_does_not_know_expect_gets_the_object_after_a_second(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,16 +12,11 @@ import pytest
 from ssbench.core.errors import AuthError, UsageError
 from ssbench.storage.base import CredentialsProvider
 from ssbench.storage.options import StoreOptions
-from ssbench.storage.registry import ROWS, open_provider
+from ssbench.storage.registry import open_provider
+from tests.contract.stores import OVER_HTTP
 from tests.fakes.loopback_http import Answer, LoopbackServer, Request
 from tests.servers.certificates import Certificates
 
-#: Store -> its options, with the path of the login in place of the address, and its environment.
-LOGINS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
-    "swift": ({"auth": "/auth/v1.0", "user": "a:u", "key": "k3y"}, {}),
-    "s3": ({"s3_endpoints": ""}, {"AWS_ACCESS_KEY_ID": "AK", "AWS_SECRET_ACCESS_KEY": "s3cret"}),
-    "webdav": ({"urls": "/dav/"}, {}),
-}
 MULTISTATUS = b'<multistatus xmlns="DAV:"><response><href>/dav/</href></response></multistatus>'
 BUCKETS = b"<ListAllMyBucketsResult><Buckets/></ListAllMyBucketsResult>"
 
@@ -38,14 +33,14 @@ class Service(LoopbackServer):
 
 
 def login(name: str, url: str, network_timeout_s: float = 20.0, **more: Any) -> CredentialsProvider:
-    given, environ = LOGINS[name]
+    http = OVER_HTTP[name]
     options: Mapping[str, Any] = {
         option: [f"{url}{text}"] if option in ("s3_endpoints", "urls") else
         f"{url}{text}" if option == "auth" else text
-        for option, text in given.items()
+        for option, text in http.login.items()
     }  # fmt: skip
     return open_provider(
-        StoreOptions(name, {**options, **more}, environ, network_timeout_s=network_timeout_s)
+        StoreOptions(name, {**options, **more}, http.environ, network_timeout_s=network_timeout_s)
     )
 
 
@@ -60,11 +55,7 @@ def failure(name: str, url: str, **more: Any) -> str:
     return said.removeprefix(f"{where}: ")
 
 
-def test_every_store_over_http_is_here() -> None:
-    assert {*LOGINS} == {name for name, row in ROWS.items() if row.urls}
-
-
-@pytest.mark.parametrize("name", LOGINS)
+@pytest.mark.parametrize("name", OVER_HTTP)
 def test_a_service_that_does_not_answer_is_told_in_one_line(name: str) -> None:
     with socket.socket() as mute:
         mute.bind(("127.0.0.1", 0))
@@ -79,7 +70,7 @@ def test_a_service_that_does_not_answer_is_told_in_one_line(name: str) -> None:
     assert "the connection broke" not in failure(name, "http://nobody.invalid")
 
 
-@pytest.mark.parametrize("name", LOGINS)
+@pytest.mark.parametrize("name", OVER_HTTP)
 def test_no_proxy_of_the_environment_is_used(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     monkeypatch.delenv("no_proxy", raising=False)
@@ -88,7 +79,7 @@ def test_no_proxy_of_the_environment_is_used(name: str, monkeypatch: pytest.Monk
         assert "TLS failed" in failure(name, service.url.replace("http:", "https:"))
 
 
-@pytest.mark.parametrize("name", LOGINS)
+@pytest.mark.parametrize("name", OVER_HTTP)
 def test_a_server_must_have_a_trusted_certificate(name: str, certificates: Certificates) -> None:
     with Service(tls=certificates.server_context()) as service:
         text = failure(name, service.url)
@@ -105,7 +96,7 @@ def test_a_server_must_have_a_trusted_certificate(name: str, certificates: Certi
         assert note.startswith("--insecure: certificates are not verified")
 
 
-@pytest.mark.parametrize("name", LOGINS)
+@pytest.mark.parametrize("name", OVER_HTTP)
 def test_a_client_certificate_is_sent(
     name: str, certificates: Certificates, tmp_path: Path
 ) -> None:

@@ -6,16 +6,11 @@ operation succeeds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from contextlib import AbstractContextManager, nullcontext, suppress
-from functools import partial
-from http.client import HTTPConnection
-from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
 
 import pytest
-from _pytest.mark import ParameterSet
 from msgspec.structs import replace
 
 from ssbench.core.content import version_of_copy
@@ -46,192 +41,27 @@ from ssbench.core.operations import (
     UPDATE_IF_MATCH,
     Operation,
 )
-from ssbench.core.scenario.values import crud_profile
-from ssbench.core.settings import Credentials, StorageSettings
-from ssbench.embedded import EmbeddedSwift
 from ssbench.storage.base import ContainerInfo, ObjectEntry, StateAdmin
-from ssbench.storage.options import StoreOptions
-from ssbench.storage.registry import open_provider
-from ssbench.storage.s3.bodies import bucket_of
-from tests.fakes.drivers import WholeDriver, driver_settings, with_token
-from tests.fakes.http_server import FakeSwift
-from tests.servers.dictstore import DRIVER, DictStore
-from tests.servers.s3 import RcloneS3, S3Server, SwiftS3, VersityGW
-from tests.servers.seaweed import SeaweedDav, SeaweedS3
-from tests.servers.webdav import Apache, DavServer, Nginx, Rclone, WsgiDav
-
-SIZES = (
-    SizeClass("tiny \u00e9/?%", 100, 200, crud_profile([1, 1, 1, 1]), 10),
-    SizeClass("b", 0, 0, crud_profile([1, 0, 0, 0]), 1),
+from ssbench.storage.registry import ROWS
+from tests.contract.stores import (
+    CONTAINERS,
+    OVER_HTTP,
+    PLACES,
+    SHARED,
+    SIZES,
+    STORES,
+    SUBJECTS,
+    Subject,
 )
-
-TAGS = PUT_TAGS, GET_TAGS
-CONDITIONAL = CREATE_IF_ABSENT, UPDATE_IF_MATCH
-VERSIONS = READ_VERSION, DELETE_VERSION
-
-CONTAINERS = [f"contract_{index:06d}" for index in range(3)]
+from tests.fakes.drivers import WholeDriver, with_token
+from tests.servers.s3 import SwiftS3
 
 
-def settings(**changes: object) -> StorageSettings:
-    values = {"run_id": "run1", "sizes": SIZES, "container_base": "contract", "container_count": 3}
-    return driver_settings(**{**values, **changes})  # type: ignore[arg-type]
-
-
-class Subject(NamedTuple):
-    """A driver under test, how to open another on the same store, and the store's own facts."""
-
-    open: Callable[..., Any]
-    stateful: bool = True
-    policies: tuple[str, ...] = ("gold", "silver")
-    rejection: int = 401  #: status of a request with wrong credentials; 0: there are none
-    longest_name: int = 1024  #: bytes of an object's name
-    tells_missing: bool = True  #: a DELETE says whether there was something to delete
-    lists_missing: bool = False  #: a container that doesn't exist is listed as an empty one
-    lacks: Collection[Operation] = ()  #: operations that it doesn't support
-    refused: Collection[Operation] = ()  #: operations that this server doesn't support
-    ignores: Collection[Operation] = ()  #: conditional ones whose condition this server ignores
-    states_limits: bool = True
-    has_folders: bool = False  #: names with slashes are in folders, and listings have no pages
-    knows_content: bool = True  #: tells initial objects from others of their size
-    part: int = 0  #: bytes of the parts of large objects in these tests; 0: there are none
-    kinds: tuple[str, ...] = ()  #: of large objects
-    reads_ranges: bool = True  #: READ of large objects in ranges
-    named: Callable[[str], str] = str  #: what other clients call a container that ssbench names
-
-
-def on_noop() -> Iterator[Subject]:
-    yield Subject(
-        lambda **changes: WholeDriver(settings(driver="noop", **changes)), False, reads_ranges=False
-    )
-
-
-def on_fake_swift() -> Iterator[Subject]:
-    with FakeSwift() as swift:
-        given = {"token": "tk", "urls": (swift.url,)}
-        yield Subject(
-            lambda **changes: WholeDriver(settings(**{**given, **changes})),
-            lacks=[*TAGS, UPDATE_IF_MATCH],
-            ignores=[CREATE_IF_ABSENT],
-            refused=VERSIONS,
-        )
-
-
-def on_real_swift(swift: EmbeddedSwift) -> Iterator[Subject]:
-    given = {"token": token_of(swift), "urls": (swift.storage_url,)}
-    yield Subject(
-        lambda **changes: WholeDriver(settings(**{**given, **changes})),
-        part=60,
-        kinds=("slo", "dlo"),
-        lacks=[*TAGS, UPDATE_IF_MATCH],
-    )
-
-
-def on_s3(
-    server: AbstractContextManager[S3Server],
-    part: int = 5 << 20,
-    refused: Collection[Operation] = (),
-    **own: str,
-) -> Iterator[Subject]:
-    with server as store:
-        options = StoreOptions("s3", {"s3_endpoints": [store.url], **own}, store.environment)
-        if "s3_bucket" in own:
-            store.make_bucket(own["s3_bucket"])
-        access = open_provider(options).log_in()
-
-        def open_driver(token: str = "", **changes: Any) -> WholeDriver:
-            right = access.credentials.payload
-            days = {date: key[::-1] if token else key for date, key in right["days"].items()}
-            credentials = (Credentials(0, None, {**right, "days": days}),)
-            given = {"driver": "s3", "store": access.settings, "credentials": credentials}
-            return WholeDriver(settings(**{**given, **changes}))
-
-        yield Subject(
-            open_driver, policies=(), rejection=403, tells_missing=False,
-            lists_missing="s3_bucket" in own, part=part, kinds=("multipart",),
-            named=str if "s3_bucket" in own else bucket_of,
-            refused=[*refused, *(VERSIONS if "s3_bucket" in own else ())],  # not ours to turn on
-        )  # fmt: skip
-
-
-def on_files(place: str | None) -> Iterator[Subject]:
-    with TemporaryDirectory(dir=place) as path:
-        access = open_provider(StoreOptions("file", {"path": path})).log_in()
-        given = {"driver": "file", "store": access.settings}
-        yield Subject(
-            lambda **changes: WholeDriver(settings(**given, **changes)),
-            policies=(),
-            rejection=0,
-            longest_name=255,
-            lacks=[*TAGS, *CONDITIONAL, *VERSIONS],
-            reads_ranges=False,
-        )
-
-
-def on_webdav(server: DavServer, **facts: Any) -> Iterator[Subject]:
-    with server as store:
-        options = StoreOptions("webdav", {"urls": [store.url]}, store.environment)
-        access = open_provider(options).log_in()
-
-        def open_driver(token: str = "", **changes: Any) -> WholeDriver:
-            (issued,) = access.credentials.payload["access"]
-            if token and "digest" in issued:
-                issued = {"digest": {**issued["digest"], "ha1": "0" * 32}}
-            elif token:
-                issued = {"basic": "bm9ib2R5Og=="}
-            credentials = (Credentials(0, None, {"access": [issued]}),)
-            given = {"driver": "webdav", "store": access.settings, "credentials": credentials}
-            return WholeDriver(settings(**{**given, **changes}))
-
-        yield Subject(
-            open_driver, policies=(), lacks=[BULK_DELETE, *TAGS, UPDATE_IF_MATCH, *VERSIONS],
-            states_limits=False, has_folders=True, **facts,
-        )  # fmt: skip
-
-
-def on_outside_driver() -> Iterator[Subject]:
-    with DictStore() as store:
-        options = StoreOptions(DRIVER, {"address": store.address}, store.environment)
-        access = open_provider(options).log_in()
-        # Its operation is of no concern to other tests of this process.
-        OPERATIONS.pop(1000)
-        given = {"store": access.settings, "token": access.credentials.payload["token"]}
-        yield Subject(
-            lambda **changes: WholeDriver(settings(driver=DRIVER, **{**given, **changes})),
-            lacks=[
-                LIST,
-                LIST_ALL,
-                LIST_RANDOM,
-                COPY,
-                RANGE_READ,
-                BULK_DELETE,
-                *TAGS,
-                *CONDITIONAL,
-                *VERSIONS,
-            ],
-            knows_content=False,
-            reads_ranges=False,
-        )
-
-
-def token_of(swift: EmbeddedSwift) -> str:
-    connection = HTTPConnection(urlsplit(swift.auth_url).netloc)
-    try:
-        headers = {"X-Auth-User": swift.user, "X-Auth-Key": swift.key}
-        connection.request("GET", "/auth/v1.0", headers=headers)
-        token = connection.getresponse().headers["X-Auth-Token"]
-    finally:
-        connection.close()
-    assert token
-    return token
-
-
-def real(subject: Callable[..., Iterator[Subject]], name: str, *programs: str) -> ParameterSet:
-    """A parameter of a real server.
-
-    :param programs: of tests/servers/programs.py that it needs.
-    """
-    needs = (pytest.mark.program(each) for each in programs)
-    return pytest.param(subject, id=name, marks=[pytest.mark.e2e, *needs])
+def test_every_store_is_held_to_its_contract() -> None:
+    assert {*STORES} == {*ROWS, "outside"}
+    assert {*OVER_HTTP} == {name for name, row in ROWS.items() if row.urls}
+    assert {*PLACES} == {name for name, row in ROWS.items() if row.is_real}
+    assert all(row.subjects for row in STORES.values())
 
 
 @pytest.fixture(scope="module")
@@ -241,50 +71,9 @@ def swift() -> Iterator[SwiftS3]:
         yield server
 
 
-def on_swift_s3(server: SwiftS3, **own: str) -> Iterator[Subject]:
-    yield from on_s3(nullcontext(server), part=60, refused=[*TAGS, UPDATE_IF_MATCH], **own)
-
-
-#: Name -> what opens it, with the shared Swift.
-ON_SWIFT = {
-    "swift-on-swift": lambda server: on_real_swift(server.swift),
-    "s3-buckets-on-swift": on_swift_s3,
-    "s3-prefixes-on-swift": partial(on_swift_s3, s3_bucket="prefixes"),
-}
-DRIVERS = [
-    pytest.param(on_noop, id="noop"),
-    pytest.param(on_fake_swift, id="swift-on-fake"),
-    pytest.param(on_outside_driver, id="outside"),
-    pytest.param(lambda: on_files(None), id="files-on-disk"),
-    pytest.param(lambda: on_files("/dev/shm"), id="files-in-memory"),  # nosec B108
-    *(real(subject, name) for name, subject in ON_SWIFT.items()),
-    real(lambda: on_s3(VersityGW()), "s3-buckets-on-versitygw", "versitygw"),
-    real(
-        lambda: on_s3(VersityGW(), s3_bucket="contract", s3_payload="unsigned"),
-        "s3-prefixes-on-versitygw", "versitygw",
-    ),
-    real(lambda: on_s3(RcloneS3(), refused=[*TAGS, *VERSIONS]), "s3-buckets-on-rclone", "rclone"),
-    real(
-        lambda: on_webdav(Rclone("basic"), ignores=[CREATE_IF_ABSENT]),
-        "webdav-on-rclone", "rclone",
-    ),
-    real(lambda: on_s3(SeaweedS3()), "s3-buckets-on-seaweedfs", "weed"),
-    real(
-        lambda: on_webdav(SeaweedDav(), refused=[POST], ignores=[CREATE_IF_ABSENT], rejection=0),
-        "webdav-on-seaweedfs", "weed",
-    ),
-    real(lambda: on_webdav(Apache("digest")), "webdav-on-apache", "apache2"),
-    real(
-        lambda: on_webdav(Nginx("basic"), refused=[POST], ignores=[CREATE_IF_ABSENT]),
-        "webdav-on-nginx", "nginx-dav-ext",
-    ),
-    real(lambda: on_webdav(WsgiDav("digest")), "webdav-on-wsgidav"),
-]  # fmt: skip
-
-
-@pytest.fixture(scope="module", params=DRIVERS)
+@pytest.fixture(scope="module", params=SUBJECTS)
 def subject(request: pytest.FixtureRequest) -> Iterator[Subject]:
-    if request.param in ON_SWIFT.values():
+    if request.param in SHARED:
         yield from request.param(request.getfixturevalue("swift"))
     else:
         yield from request.param()

@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 from ssbench.core.model import SizeClass
 from ssbench.core.scenario.values import crud_profile
-from ssbench.core.settings import Credentials, StorageSettings
-from ssbench.storage.registry import open_store
-from ssbench.storage.s3.client import AwsKeys, issue
-from tests.fakes.scripted_server import Peer, Script, ScriptedServer
 
 SIZES = (SizeClass("tiny", 1, 999, crud_profile([1, 1, 1, 1]), 10),)
-#: Store over HTTP -> what the master issues for it.
-ISSUED: dict[str, dict[str, Any]] = {
-    "swift": {"token": "tk"},
-    "s3": issue(AwsKeys("AKID", "s3cret-key", ""), "us-east-1", time.time())[0],
-    "webdav": {},
-}
 
 
 class Request(NamedTuple):
@@ -63,55 +51,3 @@ def response(status: int, body: bytes | str = b"", **headers: str) -> bytes:
 
 def always(answer: bytes) -> Callable[[Request], bytes]:
     return lambda request: answer
-
-
-@contextmanager
-def scripted_driver(
-    name: str,
-    *scripts: Script,
-    kind: Callable[[StorageSettings], Any] = open_store,
-    issued: Mapping[str, Any] | None = None,
-    paths: Sequence[str] = ("/v1/a",),
-    own: Mapping[str, Any] | None = None,
-    **changes: Any,
-) -> Iterator[tuple[Any, ScriptedServer]]:
-    """A half of a store's driver on a server, which serves its connections by these scripts.
-
-    :param issued: the credentials.
-    :param paths: of its addresses, all of this server.
-    :param own: the store's own settings.
-    :param changes: of the other settings.
-    """
-    with ScriptedServer(*scripts) as server:
-        urls = [f"http://127.0.0.1:{server.port}{path}" for path in paths]
-        values = {
-            "run_id": "run1", "worker_id": "w1", "sizes": SIZES, "container_count": 2,
-            "credentials": (Credentials(1, None, ISSUED[name] if issued is None else issued),),
-            **changes,
-        }  # fmt: skip
-        settings = StorageSettings(name, store={"urls": urls, **(own or {})}, **values)
-        with closing(kind(settings)) as driver:
-            yield driver, server
-
-
-@contextmanager
-def driver_on(name: str, *answers: Answer, **given: Any) -> Iterator[tuple[Any, list[Request]]]:
-    """A half of a store's driver on a server, and the requests that the server received.
-
-    :param answers: responses to one request after another, on whatever connection; a callable
-        gives those to all further requests. Then the connection ends.
-    :param given: as of ``scripted_driver``.
-    """
-    left, heard = list(answers), list[Request]()
-
-    def script(peer: Peer) -> None:
-        while data := peer.hear_whole():
-            request = Request.of(data)
-            heard.append(request)
-            if not left:
-                return
-            answer = left[0] if callable(left[0]) else left.pop(0)
-            peer.say(answer(request) if callable(answer) else answer)
-
-    with scripted_driver(name, script, **given) as (driver, _):
-        yield driver, heard

@@ -41,8 +41,9 @@ from ssbench.storage.http.response import LISTING_MAX
 from ssbench.storage.registry import open_admin, open_store
 from ssbench.storage.s3.bodies import container_of
 from ssbench.storage.s3.client import AwsKeys, issue
-from tests.fakes import answered_store
-from tests.fakes.answered_store import ISSUED, Answer, Request, response
+from tests.contract import stores
+from tests.contract.stores import OVER_HTTP
+from tests.fakes.answered_store import Answer, Request, response
 from tests.fakes.scripted_server import ScriptedServer, answering, ok
 from tests.fakes.small_stores import Buckets
 from tests.storage.s3.test_sign import recomputed
@@ -66,7 +67,7 @@ def settings(*urls: str, **own: Any) -> StorageSettings:
     """Of a driver on a server that the test has."""
     return StorageSettings(
         "s3", "run1", "w1", SIZES, container_count=2, store={"urls": urls, **own},
-        credentials=(Credentials(1, None, ISSUED["s3"]),),
+        credentials=(Credentials(1, None, OVER_HTTP["s3"].issued),),
     )  # fmt: skip
 
 
@@ -88,7 +89,7 @@ def driver_on(
     :param changes: of the other settings.
     """
     issued = {**(issue(keys, region, time.time())[0] if keys else {}), **more}
-    with answered_store.driver_on(
+    with stores.driver_on(
         "s3", *answers, kind=kind, issued=issued, paths=own.pop("paths", ("",)), own=own,
         sizes=SIZES, large_object=large, verify=verify, headers=headers, **changes,
     ) as found:  # fmt: skip

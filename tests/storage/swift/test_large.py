@@ -28,7 +28,8 @@ from ssbench.storage.base import ObjectStore
 from ssbench.storage.http.pool import ConnectionPool
 from ssbench.storage.http.verify import FOREIGN_ETAGS
 from ssbench.storage.registry import open_store
-from tests.fakes.answered_store import Request, driver_on, response
+from tests.contract.stores import driver_on
+from tests.fakes.answered_store import Request, response
 from tests.fakes.drivers import driver_settings
 from tests.fakes.http_server import FakeContainer, FakeSwift
 from tests.fakes.scripted_server import ok

@@ -12,7 +12,7 @@ import pytest
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Job, Timing
 from ssbench.core.operations import BULK_DELETE, COPY
-from tests.fakes.answered_store import driver_on
+from tests.contract.stores import driver_on
 from tests.fakes.scripted_server import ok
 
 BULK = Job(1, BULK_DELETE, 0, 3, 0, 0, others=(4, 5))

@@ -25,7 +25,7 @@ from ssbench.core.scenario.values import crud_profile
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.registry import open_store
 from ssbench.storage.webdav.digest import DigestChallenge, digest_credentials, parse_challenges
-from tests.fakes import answered_store
+from tests.contract import stores
 from tests.fakes.answered_store import Answer, Request, always, response
 from tests.fakes.drivers import pieces
 from tests.fakes.scripted_server import ok
@@ -51,7 +51,7 @@ def driver_on(
     """As of the fake, with folders of its own."""
     values = {"network_timeout_s": 2.0, "container_base": "c", "sizes": SIZES, **changes}
     given = {"access": [issued or {}]}
-    with answered_store.driver_on(
+    with stores.driver_on(
         "webdav", *answers, kind=kind, issued=given, paths=("/dav/",), **values
     ) as found:
         yield found
