@@ -11,12 +11,12 @@ from __future__ import annotations
 import ipaddress
 import re
 import shlex
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime, time, timezone
 from functools import cache
 from inspect import get_annotations
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from msgspec import Struct
@@ -33,6 +33,7 @@ TRUE, FALSE = ("true", "1", "yes", "on", "t", "y"), ("false", "0", "no", "off", 
 
 _OF_FIELD = object()
 
+S = TypeVar("S", bound=Struct)
 #: Of the value: a unit, or a function that converts the text.
 OptionType = Unit[int] | Unit[float] | Callable[[str], Any]
 
@@ -182,20 +183,42 @@ def of_field(flags: str, type_: OptionType, group: str, text: str, **more: Any) 
 
 
 @cache
-def options_of_fields(kind: type[Struct]) -> tuple[Option, ...]:
-    """The options in the annotations of a struct's fields, in their order."""
+def _declared(kind: type[Struct]) -> tuple[tuple[str, Option], ...]:
+    """The options in the annotations of a struct's fields, in their order, each with its field.
+
+    :raises TypeError: there are none; as texts annotations can't be read.
+    """
     names, values = kind.__struct_fields__[::-1], kind.__struct_defaults__[::-1]
     defaults = dict(zip(names, values, strict=False))
-    return tuple(
-        replace(
-            each,
-            name=name,
-            default=defaults.get(name) if each.default is _OF_FIELD else each.default,
+    found = tuple(
+        (
+            field,
+            replace(
+                each,
+                name=each.name or field,
+                default=defaults.get(field) if each.default is _OF_FIELD else each.default,
+            ),
         )
         for base in reversed(kind.__mro__)
-        for name, hint in get_annotations(base).items()
+        for field, hint in get_annotations(base).items()
         for each in getattr(hint, "__metadata__", ())
     )
+    if not found:
+        raise TypeError(f"{kind.__name__} has no options: do without annotations of __future__")
+    return found
+
+
+@cache
+def options_of_fields(kind: type[Struct]) -> tuple[Option, ...]:
+    """The options in the annotations of a struct's fields, in their order. They have the names of
+    their fields, unless they say another one."""
+    return tuple(option for _, option in _declared(kind))
+
+
+def of_options(kind: type[S], values: Mapping[str, Any]) -> S:
+    """A struct with the values of the options in its annotations, which are by their names."""
+    fields = ((field, option.name) for field, option in _declared(kind))
+    return kind(**{field: values[name] for field, name in fields if name in values})
 
 
 def check_needs(

@@ -95,6 +95,33 @@ class Limits(Struct, frozen=True, kw_only=True):
     # fmt: on
 
 
+class WorkerSettings(Struct, frozen=True):
+    """What a worker is started with.
+
+    :param host: the host's name, for reports.
+    :param cores: that this process may use; 0: unknown.
+    """
+
+    # fmt: off
+    worker_id: str
+    concurrency: Annotated[int,  # 0: it only sends metrics of its host
+        of_field("-c --concurrency", units.count, "", "most users that this worker can run",
+            exclusive="purpose", brief="most users of this worker, 64")] = 64
+    retries: Annotated[int,
+        of_field("--retries", units.count_or_none, "",
+            "number of times to repeat a failed operation", metavar="COUNT")] = 10
+    exit_with_master: Annotated[bool,
+        of_field("--exit-with-master", bool, "master",
+            "exit when the master is gone or its run is over, instead of waiting for the next run; "
+            "the status is 1 if work was cut short, else 0",
+            brief="exit when the run is over")] = False
+    # fmt: on
+    host: str = ""
+    pid: int = 0
+    version: str = ""
+    cores: int = 0
+
+
 T = TypeVar("T")
 
 #: How the storage URL of a request is chosen.

@@ -60,7 +60,7 @@ from ssbench.core.messages import (
     pack,
 )
 from ssbench.core.model import SECOND_NS, Phase
-from ssbench.core.settings import Credentials, StorageSettings, newest_credentials
+from ssbench.core.settings import Credentials, StorageSettings, WorkerSettings, newest_credentials
 from ssbench.core.text import plural, said
 from ssbench.transport.authenticator import RejectedMessages
 from ssbench.worker.held_jobs import Completed, HeldJobs, pack_possible
@@ -114,26 +114,6 @@ class ClockSync:
     def is_stale(self, sent_ns: int, now_ns: int) -> bool:
         """Whether a message sent at ``sent_ns`` (master's clock) is older than half the timeout."""
         return now_ns - (sent_ns + self.delay_ns) > self.timeout_ns // 2
-
-
-class WorkerSettings(Struct, frozen=True):
-    """What a worker is started with.
-
-    :param concurrency: the number of users that it can run; 0: it only sends metrics of its host.
-    :param retries: of an operation.
-    :param exit_with_master: exit when the master is gone, instead of waiting for the next one.
-    :param host: the host's name, for reports.
-    :param cores: that this process may use; 0: unknown.
-    """
-
-    worker_id: str
-    concurrency: int = 64
-    retries: int = 10
-    exit_with_master: bool = False
-    host: str = ""
-    pid: int = 0
-    version: str = ""
-    cores: int = 0
 
 
 class WorkerPhase(Struct, eq=False):

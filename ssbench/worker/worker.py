@@ -26,7 +26,7 @@ from ssbench import __version__
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError, outcome_of
 from ssbench.core.messages import MAX_MOVING, MAX_NAME, ControlState, Heartbeat, Host, NetworkCheck
 from ssbench.core.model import Phase
-from ssbench.core.settings import StorageSettings
+from ssbench.core.settings import StorageSettings, WorkerSettings
 from ssbench.host.live import LAG_INTERVAL_S, HostLive
 from ssbench.host.process import usable_cores
 from ssbench.host.sampler import StackSampler
@@ -44,7 +44,6 @@ from ssbench.worker.machine import (
     SetCredentials,
     WorkerMachine,
     WorkerPhase,
-    WorkerSettings,
 )
 from ssbench.worker.thread_users import ThreadUserPool
 from ssbench.worker.user_pool import JobChannel, UserPool, WorkerStore

@@ -30,7 +30,7 @@ from ssbench.core.messages import (
 )
 from ssbench.core.model import ErrorKind, Job, Phase, Result, Stage, Timing, WorkerExit
 from ssbench.core.records import Record
-from ssbench.core.settings import Limits, StorageSettings
+from ssbench.core.settings import Limits, StorageSettings, WorkerSettings
 from ssbench.master.master import Master
 from ssbench.master.phase_machine import PhaseOutcome, PhasePlan
 from ssbench.transport.sockets import Ports
@@ -42,7 +42,6 @@ from ssbench.worker.machine import (
     OpenJobs,
     WorkerMachine,
     WorkerPhase,
-    WorkerSettings,
 )
 from tests.core.workload.fleet import Ledger, row
 from tests.fakes.batches import unpack_results

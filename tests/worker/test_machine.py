@@ -29,6 +29,7 @@ from ssbench.core.messages import (
     encode,
 )
 from ssbench.core.model import NONE_NS, RESULT_NUMBERS, ErrorKind, Job, Phase, Result, Timing
+from ssbench.core.settings import WorkerSettings
 from ssbench.worker.held_jobs import rows_of as completed_rows
 from ssbench.worker.machine import (
     NO_MASTER_WARNING_S,
@@ -42,7 +43,6 @@ from ssbench.worker.machine import (
     SetCredentials,
     WorkerMachine,
     WorkerPhase,
-    WorkerSettings,
 )
 from tests.fakes.control_states import IDLE
 from tests.fakes.scripted_master import RUN, jobs, rows_of

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssbench.worker.machine import ClockSync, WorkerMachine, WorkerSettings
+from ssbench.core.settings import WorkerSettings
+from ssbench.worker.machine import ClockSync, WorkerMachine
 from tests.fakes.control_states import IDLE
 
 OTHER = 22

@@ -27,7 +27,7 @@ from ssbench.core.operations import (
     UPDATE,
     Operation,
 )
-from ssbench.core.settings import StorageSettings
+from ssbench.core.settings import StorageSettings, WorkerSettings
 from ssbench.worker import user_pool
 from ssbench.worker.machine import (
     CloseJobs,
@@ -35,7 +35,6 @@ from ssbench.worker.machine import (
     HeldJobs,
     WorkerMachine,
     WorkerPhase,
-    WorkerSettings,
 )
 from ssbench.worker.thread_users import ThreadUserPool
 from ssbench.worker.user_pool import QUICK, Bandwidth, UserPool

@@ -27,7 +27,6 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import gevent
-from msgspec import Struct
 
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Timing
@@ -54,7 +53,7 @@ from ssbench.storage.s3.bodies import (
     region_of,
     time_of,
 )
-from ssbench.storage.s3.options import LEGAL_BUCKETS, check_bucket
+from ssbench.storage.s3.options import LEGAL_BUCKETS, S3Settings, check_bucket
 
 EMPTY_SHA256 = sha256(b"").hexdigest()
 UNSIGNED_PAYLOAD = "UNSIGNED-PAYLOAD"
@@ -323,14 +322,6 @@ ENCRYPTED_HEADER = f"x-amz-{_CUSTOMER}-algorithm"
 _HOST_NAME = re.compile(r"(?!.*\.\.)[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
 _UPLOADS_PAGE = 1000  #: open uploads of a listing page: S3's maximum
 _UPLOADS_HELD = 100_000  #: open uploads of one object
-
-
-class S3Settings(Struct, frozen=True):
-    """The driver's own settings, beside HttpSettings."""
-
-    bucket: str = ""  #: holds all containers, as prefixes; "": a bucket for each container
-    style: str = "path"  #: or "virtual": the bucket is part of the host name
-    payload: str = "signed"  #: or "unsigned": bodies aren't part of the signature
 
 
 class Place(NamedTuple):

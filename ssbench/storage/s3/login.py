@@ -28,6 +28,7 @@ from msgspec.structs import asdict
 
 from ssbench.core.errors import AuthError, RejectedError, StorageError, UsageError
 from ssbench.core.hiding import Secrets
+from ssbench.core.option import of_options
 from ssbench.core.settings import Credentials
 from ssbench.core.text import first_of, printable
 from ssbench.host.files import read_bytes, read_text
@@ -55,13 +56,12 @@ from ssbench.storage.s3.bodies import (
 from ssbench.storage.s3.client import (
     CUSTOMER_KEY_BYTES,
     AwsKeys,
-    S3Settings,
     Signer,
     explained,
     issue,
     place_of,
 )
-from ssbench.storage.s3.options import DEFAULT_REGION, OPTIONS
+from ssbench.storage.s3.options import DEFAULT_REGION, OPTIONS, S3Settings
 
 _BUCKETS_MAX = 100_000  #: in one response
 _HINTS = {
@@ -117,11 +117,7 @@ class S3Login:
         cacert = values.get("os_cacert") or of_environment or profile.cacert
         self._http = http_settings(urls, {**values, "os_cacert": cacert})
         self._session = partial(BoundedSession, self._http, cacert, options.timeouts_s)
-        self._own = S3Settings(
-            values.get("s3_bucket", ""),
-            values.get("s3_style") or profile.style or "path",
-            values.get("s3_payload", "signed"),
-        )
+        self._own = of_options(S3Settings, {"s3_style": profile.style or "path", **values})
         self._customer_key = read_customer_key(values, urls)
         self.where: str = urls[0]
         self.notes: Sequence[str] = [

@@ -1,11 +1,12 @@
 """Options of S3."""
 
-from __future__ import annotations
-
 import re
+from typing import Annotated
+
+from msgspec import Struct
 
 from ssbench.core.errors import UsageError
-from ssbench.core.option import Option
+from ssbench.core.option import Option, options_of_fields
 from ssbench.core.text import printable
 from ssbench.storage.options import TLS_OPTIONS, check_http_url
 
@@ -31,6 +32,23 @@ def check_bucket(name: str) -> str:
 
 
 # fmt: off
+class S3Settings(Struct, frozen=True):
+    """The driver's own settings, beside HttpSettings."""
+
+    bucket: Annotated[str,  # "": a bucket for each container
+        Option(("--s3-bucket",), "s3_bucket", check_bucket, group=_GROUP, metavar="BUCKET",
+            help="use this bucket for everything: containers are prefixes in it [default: a bucket "
+            "for each container]")] = ""
+    style: Annotated[str,
+        Option(("--s3-style",), "s3_style", choices=("path", "virtual"), group=_GROUP,
+            metavar="STYLE", help="where the bucket's name is: path, or virtual (part of the host "
+            "name) [default: path]")] = "path"
+    payload: Annotated[str,
+        Option(("--s3-payload",), "s3_payload", choices=("signed", "unsigned"), group=_GROUP,
+            metavar="HOW", help="signed: SHA-256 of each body is part of its signature; unsigned: "
+            "bodies are not signed [default: signed]")] = "signed"
+
+
 #: The store's options.
 OPTIONS: tuple[Option, ...] = (
     Option(("--s3-endpoint",), "s3_endpoints", lambda text: check_http_url(text, "the endpoint"),
@@ -42,15 +60,7 @@ OPTIONS: tuple[Option, ...] = (
            variables=("AWS_REGION", "AWS_DEFAULT_REGION"),
            help="region that requests are signed for; if the store names another one, that is used "
            f"[default: {DEFAULT_REGION}]"),
-    Option(("--s3-bucket",), "s3_bucket", check_bucket, group=_GROUP, metavar="BUCKET",
-           help="use this bucket for everything: containers are prefixes in it [default: a bucket "
-           "for each container]"),
-    Option(("--s3-style",), "s3_style", choices=("path", "virtual"), group=_GROUP,
-           metavar="STYLE", help="where the bucket's name is: path, or virtual (part of the host "
-           "name) [default: path]"),
-    Option(("--s3-payload",), "s3_payload", choices=("signed", "unsigned"), group=_GROUP,
-           metavar="HOW", help="signed: SHA-256 of each body is part of its signature; unsigned: "
-           "bodies are not signed [default: signed]"),
+    *options_of_fields(S3Settings),
     Option(("--s3-profile",), "s3_profile", group=_GROUP, metavar="NAME",
            help="profile of the shared AWS files; its keys are used instead of the environment's "
            "[default: AWS_PROFILE, or default]"),
