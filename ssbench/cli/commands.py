@@ -284,7 +284,7 @@ COMMANDS: Mapping[str, Command] = {
         examples=("-input-dir=DIR -dest-prefix=mycontainer",),
     ),
     "make-scenario": Command(
-        "commands.replay.command:MAKE_SCENARIO",
+        "commands.replay.settings:MAKE_SCENARIO",
         "commands.replay.command:make_scenario",
         "make a scenario of containers, logs or others' workloads",
         "Lists the objects in containers, and writes a scenario whose object sizes have the same "
@@ -296,7 +296,7 @@ COMMANDS: Mapping[str, Command] = {
         examples=("--from-container mycontainer --output my.scenario",),
     ),
     "replay": Command(
-        "commands.replay.command:REPLAY",
+        "commands.replay.settings:REPLAY",
         "commands.replay.command:replay",
         "send the requests of access logs again, at their own times",
         "Reads access logs of a Swift proxy, S3, RGW, HAProxy or a web server, uploads objects of "

@@ -93,12 +93,14 @@ class SiteDefaults(Hiding, frozen=True):
         """A line for each variable that resembles one of ours, and is none."""
         unknown = {name for name in self.environ if name.startswith(VARIABLE_PREFIX)}
         unknown.discard(CONFIG_VARIABLE)
-        known = {CONFIG_VARIABLE}
+        known, seen = {CONFIG_VARIABLE}, set[int]()
         of_stores = map(options_of, ROWS.values())  # some have no flag
         for rows in chain(of_stores, tables.values()):
             if not unknown:
                 return
-            known.update(name for row in rows for name in variables_of(row))
+            new = [row for row in rows if id(row) not in seen]  # commands share most
+            seen.update(map(id, new))
+            known.update(name for row in new for name in variables_of(row))
             unknown -= known
         for name in sorted(unknown):
             if near := _near(name, sorted(known), 0.85):

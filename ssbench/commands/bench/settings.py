@@ -31,7 +31,6 @@ from ssbench.core.option import RESULTS, WHAT, Option, of_field, options_of_fiel
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.scenario.values import container_base, headers, mix
 from ssbench.core.text import parse_duration
-from ssbench.core.workload.workload import MixedWorkload, NumberedWorkload
 from ssbench.runner.config import RunConfig, RunPlan
 
 BENCH_PREFIX = "bench-"  #: as in nectar
@@ -194,6 +193,11 @@ class BenchConfig(Struct, frozen=True, kw_only=True):
     @property
     def plan(self) -> RunPlan:
         """Names, containers and operations of the run."""
+        from ssbench.core.workload.workload import (  # not for options
+            MixedWorkload,
+            NumberedWorkload,
+        )
+
         size_class = self._size_class(()) if self.size is not None else None
         if self.method.is_mixed:
             assert size_class is not None  # nosec B101 # for the type checker
