@@ -32,7 +32,7 @@ servers: $(BIN)/versitygw ## install servers that tests use and pip does not hav
 servers-all: $(BIN)/versitygw $(BIN)/rclone $(BIN)/weed ## the same with rclone and SeaweedFS, which take ten minutes of CPU more; .ci/run does without
 
 test-long: $(VENV)/.for-test ## the tests that take minutes, and more generated input
-	SSBENCH_FUZZ_EXAMPLES=5000 $(BIN)/python -m pytest -m 'slow or fuzz' $(TESTS)
+	SSBENCH_FUZZ_EXAMPLES=5000 $(BIN)/python -m pytest -m 'slow or fuzz or hypothesis' $(TESTS)
 
 faults: $(VENV)/.for-test ## fault injection: print a table of faults and results
 	$(BIN)/python -m pytest tests/e2e/faults $(TESTS)

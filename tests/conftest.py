@@ -29,8 +29,9 @@ from tests.servers.programs import PROGRAMS, left_out  # noqa: E402
 
 # A slow moment of a shared machine is no defect; pytest-timeout ends what hangs. Generated input is
 # the same each time and everywhere, except where more of it is asked for, to find something new.
+MORE = int(os.environ.get("SSBENCH_FUZZ_EXAMPLES") or 0)
 settings.register_profile(
-    "ssbench", deadline=None, derandomize="SSBENCH_FUZZ_EXAMPLES" not in os.environ
+    "ssbench", deadline=None, derandomize=not MORE, max_examples=MORE // 10 or 25
 )
 settings.load_profile("ssbench")
 

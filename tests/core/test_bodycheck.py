@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.core.bodycheck import (
@@ -105,7 +105,6 @@ def test_the_verdict_does_not_depend_on_the_pieces(name: str, cuts: list[int]) -
     assert found == judged([WRONG[name]], 2, old_sizes=range(100, 5000))
 
 
-@settings(deadline=None)
 @given(st.integers(1, 4000), st.integers(0), CUTS, st.integers(0, 3))
 def test_any_flipped_bit_is_located(size: int, bit: int, cuts: list[int], version: int) -> None:
     bit %= 8 * size

@@ -8,7 +8,7 @@ from zlib import compress
 import lz4.frame
 import pytest
 import zstandard
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.core.content import (
@@ -50,7 +50,6 @@ def test_a_body_is_the_same_in_every_release() -> None:
     assert sha256(body(b"tiny_000000", 0, 100_000)).hexdigest() == GOLDEN
 
 
-@settings(deadline=None)
 @given(SIZES, BLOCK_SIZES, BLOCK_SIZES, st.binary(), st.integers(0, 2**40))
 def test_a_body_does_not_depend_on_the_size_of_its_pieces(
     size: int, one: int, other: int, name: bytes, version: int
@@ -64,7 +63,6 @@ def test_pieces_are_no_copies() -> None:
     assert first.obj is second.obj
 
 
-@settings(deadline=None)
 @given(st.integers(0, 3 * PERIOD), st.integers(1, 5000), st.integers(0), st.booleans())
 def test_agreement_ends_at_the_first_byte_that_differs(
     at: int, size: int, wrong: int, compressible: bool
@@ -131,7 +129,6 @@ def test_a_mix_has_its_share_of_duplicate_small_objects() -> None:
 
 
 @pytest.mark.parametrize("mix", [MIXES[0], MIXES[3]])
-@settings(deadline=None, max_examples=30)
 @given(st.integers(0, 200_000), st.integers(0, 200_000), st.integers(100, 70_000))
 def test_each_part_of_a_mix_is_that_of_the_whole(
     mix: ContentMix, start: int, size: int, block_size: int

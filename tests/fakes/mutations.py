@@ -14,8 +14,8 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 
-#: Of each fuzz test. Ten times as many in ``make test-long``.
-EXAMPLES = int(os.environ.get("SSBENCH_FUZZ_EXAMPLES") or 500)
+#: Of each fuzz test. Fifty times as many in ``make test-long``.
+EXAMPLES = int(os.environ.get("SSBENCH_FUZZ_EXAMPLES") or 100)
 _MOST_MUTATIONS = 5
 #: An input is never made longer than this, whatever is repeated (hypothesis warns of longer ones).
 LONGEST = 7000
@@ -178,7 +178,7 @@ def _read(step: bytes, words: Sequence[bytes]) -> Mutation:
 
 def fuzz(test: Test) -> Any:
     """Decorates a test with ``given``: marks it, and gives it EXAMPLES."""
-    return pytest.mark.fuzz(settings(max_examples=EXAMPLES, deadline=None)(test))
+    return pytest.mark.fuzz(settings(max_examples=EXAMPLES)(test))
 
 
 class Pairs(list[Any]):

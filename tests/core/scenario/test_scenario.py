@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.core.errors import ScenarioError
@@ -332,7 +332,6 @@ def scenarios(draw: st.DrawFn) -> dict[str, object]:
     return {**fixed, "sizes": sizes, "initial_files": counts, **optional}
 
 
-@settings(deadline=None)
 @given(scenarios())
 def test_a_scenario_round_trips_through_json(values: dict[str, object]) -> None:
     scenario = Scenario.from_json(json.dumps(values))
