@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from functools import cache, partial
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from botocore.awsrequest import AWSPreparedRequest, AWSResponse
-from botocore.session import Session
 from msgspec.structs import astuple
 
 from ssbench.core.errors import AuthError, RejectedError, UsageError
@@ -25,6 +25,9 @@ from ssbench.storage.s3.options import OPTIONS
 from tests.fakes.loopback_http import Answer, LoopbackServer
 from tests.fakes.scripted_server import ScriptedServer
 from tests.fakes.served_pool import dripping
+
+if TYPE_CHECKING:
+    from botocore.awsrequest import AWSPreparedRequest
 
 SECRET = "Zq1-secret-of-the-test"
 ENVIRON = {"AWS_ACCESS_KEY_ID": "AKENV", "AWS_SECRET_ACCESS_KEY": SECRET, "HOME": "/nonexistent"}
@@ -50,9 +53,28 @@ def options(url: str = "", environ: dict[str, str] = ENVIRON, **given: Any) -> S
     return StoreOptions("s3", named, environ, 2.0, 2.0)
 
 
+@cache
+def _description_reader() -> Callable[[object, str], Any]:
+    from botocore.loaders import JSONFileLoader
+
+    read = cache(partial(JSONFileLoader.load_file, JSONFileLoader()))
+    return lambda _loader, path: read(path)
+
+
+def read_descriptions_once(patch: pytest.MonkeyPatch) -> None:
+    """botocore reads megabytes of JSON that describe its services for each client."""
+    patch.setattr("botocore.loaders.JSONFileLoader.load_file", _description_reader())
+
+
+@pytest.fixture(autouse=True)
+def descriptions(monkeypatch: pytest.MonkeyPatch) -> None:
+    read_descriptions_once(monkeypatch)
+
+
 def profiles_read(data: bytes) -> None:
     """With botocore and without it; nothing is run, or asked for, on the way."""
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        read_descriptions_once(patch)
         path = Path(folder) / "aws"
         path.write_bytes(data)
         opened = options(
@@ -179,6 +201,9 @@ def test_a_profile_means_what_botocore_makes_of_it(
 
 def request_of_botocore() -> AWSPreparedRequest:
     """The request of a listing of the bucket bkt, which is not sent."""
+    from botocore.awsrequest import AWSResponse  # loads slowly
+    from botocore.session import Session
+
     seen: list[AWSPreparedRequest] = []
 
     def instead(request: AWSPreparedRequest, **_: object) -> AWSResponse:
