@@ -59,7 +59,7 @@ class Figure(Struct, frozen=True):
 
     Tables are "operations" (with their size classes and stages), "phases" (around the run),
     "sources" (workers, endpoints, ...), of runs side by side "compared" (operations) and
-    "compared_sources", and "steps" of a series.
+    "compared_sources", and "steps" of a series. "stages" have those of "sources" and further ones.
     """
 
     column: Column
@@ -90,6 +90,19 @@ def _service(percent: float, name: str, meaning: str, tables: str = "sources") -
         return marked(percent, value, tally.service.count) if percent < 100 else value
 
     return _figure(f"service_{name}_s", LATENCY, meaning, name, tables, of=of)
+
+
+def _response(percent: float, name: str, meaning: str) -> Figure:
+    """A percentile of the response time of a stage."""
+
+    def of(tally: SourceTally) -> float | None:
+        if tally.response is None:
+            return None
+        (value,) = tally.response.quantiles((percent,))
+        return marked(percent, value, tally.response.count)
+
+    title = "response p99" if percent == 99 else ""  # people see it as they do the service time
+    return _figure(f"response_{name}_s", LATENCY, meaning, title, "", "stages", of=of)
 
 
 def _lost_race_percent(counts: Counts) -> float | None:
@@ -138,6 +151,8 @@ FIGURES = (
     _service(50, "p50", "median service time"),
     _service(99, "p99", "its 99th percentile", "sources compared_sources"),
     _service(100, "max", "the longest"),
+    _response(50, "p50", "median response time; open loop only"),
+    _response(99, "p99", "its 99th percentile"),
 )  # fmt: skip
 
 
@@ -315,11 +330,17 @@ def compared_sections(runs: Sequence[RunStats], names_of_runs: Sequence[str]) ->
         for at, stats in enumerate(runs):
             for source in parts_of(stats):
                 of_runs = found.setdefault(source.name, [None] * len(runs))
-                of_runs[at] = {**_named(names, source), **values_of("sources", source.tally)}
+                of_runs[at] = {
+                    **_named(names, source),
+                    **values_of("sources", source.tally),
+                    **(values_of("stages", source.tally) if kind == "stage" else {}),
+                }
+        further = columns_of("stages") if kind == "stage" else []
         shown = shown_columns(
-            columns_of("compared_sources"), [row for each in found.values() for row in each if row]
+            [*columns_of("compared_sources"), *further],
+            [row for each in found.values() for row in each if row],
         )
-        figures = columns_of("sources")
+        figures = [*columns_of("sources"), *further]
         rows = [_side_by_side(names[0].key, *each, figures, shown) for each in found.items()]
         several = any(len(parts_of(stats)) > 1 for stats in runs) and any(
             sum(each is not None for each in row["runs"]) > 1 for row in rows

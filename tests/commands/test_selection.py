@@ -263,6 +263,22 @@ def test_stages_are_compared(shell: Shell) -> None:
     assert part["total"]["operations"] == [stage.operations] * 2
 
 
+def test_stages_of_open_loops_are_compared_by_their_response_times_too(shell: Shell) -> None:
+    stages = [{"seconds": 6, "rate": 40}] * 2
+    paths = [
+        stat_file(
+            shell.folder / f"{seed}.gz",
+            runs.lasting(12, 40, seed=seed, due=True, begins=(0, 6), stages=stages),
+        )
+        for seed in (1, 2)
+    ]
+    assert "Run 2 response p99 (ms)" in shell("compare", *paths).out
+    found = json.loads(shell("compare", *paths, "--json").out)["by_stage"]
+    whole = ssbench.read(paths[0]).total(stage=1).response.histogram
+    (expected,) = whole.quantiles((99,))
+    assert found[1]["runs"][0]["response_p99_s"] == pytest.approx((expected or 0) / runs.SECOND)
+
+
 def test_another_warm_up_replaces_that_of_the_run(tmp_path: Path) -> None:
     path = stat_file(tmp_path / "run.gz", runs.lasting(20, 20, warmup=8))
     assert ssbench.read(path).total().operations == 240

@@ -464,6 +464,7 @@ class SourceTally(Counts):
 
     #: Of successes, from start to last byte.
     service: Histogram = field(default_factory=Histogram)
+    response: Histogram | None = None  #: the same from due, of a stage of an open loop
 
     def merge(self, other: Counts) -> None:
         """Add ``other``, which stays as it is."""
