@@ -251,26 +251,26 @@ def _counts(row: Row, most: int | None, *, throughput: bool) -> Iterator[str]:
         rates += f"  Throughput: {_megabytes(row['moved_bytes_per_s'])}"
     count = count_text(row)
     yield from (f"{_INDENT}{line}" for line in ([count, rates] if most else [f"{count}  {rates}"]))
-    yield from _further_lines(row)
+    yield from _more_counts(row)
+    for column in titled(columns_of("operations"), [row]):
+        if column.key not in _IN_LINES:
+            value = cell_text(row[column.key], column, symbol=True)
+            yield f"{_INDENT}{column.title}: {value}"
 
 
-#: Figures that these lines have.
+#: Figures that the lines above and below have.
 _IN_LINES = {
     "count", "errors", "retries", "requests_per_s", "moved_bytes_per_s", "lost_races", "items",
     "items_per_s", "pages", "pages_per_s",
 }  # fmt: skip
 
 
-def _further_lines(row: Row) -> Iterator[str]:
-    """What 0.3.9 did not have."""
+def _more_counts(row: Row) -> Iterator[str]:
+    """Of operations that 0.3.9 did not have."""
     if row.get("items") or row.get("pages"):
         yield f"{_INDENT}{items_text(row)}"
     if row.get("lost_races"):
         yield f"{_INDENT}{races_text(row)}"
-    for column in titled(columns_of("operations"), [row]):
-        if column.key not in _IN_LINES:
-            value = cell_text(row[column.key], column, symbol=True)
-            yield f"{_INDENT}{column.title}: {value}"
 
 
 def _megabytes(per_s: float | None) -> str:
@@ -402,7 +402,7 @@ def _classic_figures(report: Report, row: Row, _most: int | None) -> Iterator[st
             nothing = "None" if zeros or found.worst_id is not None else ""
             worst = printable(found.worst_id or "") or nothing
             yield f"{_latency_line(title, found, percent, label)}{worst}"
-    yield from _further_lines(row)
+    yield from _more_counts(row)
     if report.legacy:
         return
     service, response = row["last_byte_latency"], row["response_time"]

@@ -81,7 +81,7 @@ def test_a_new_figure_is_in_every_format(monkeypatch: pytest.MonkeyPatch) -> Non
     assert blocks.count("\n       Answers: ") == 5  # of all operations, and of each
     assert "\n       Answers: 241\n" in blocks
     assert "Answers" in workers
-    assert "       Answers: 241\n" in render(report, "classic")
+    assert "Answers" not in render(report, "classic")  # 0.3.9 had none
     for form, start in (("markdown", "| TOTAL |"), ("html", "<tr><td>TOTAL</td>")):
         line = next(line for line in render(report, form).splitlines() if line.startswith(start))
         assert "241" in line
