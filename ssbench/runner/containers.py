@@ -7,6 +7,7 @@ delete; ``Deletions`` deletes it, in bulk or singly, and counts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import takewhile
 from time import perf_counter
 from typing import Protocol, TypeVar
@@ -302,7 +303,7 @@ class Deletions:
             return is_ours(version)
 
         if self._dry_run:
-            for page in all_versions(storage, container, most):
+            for page in all_versions(partial(storage.list_versions, container), container, most):
                 self.result.versions += sum(map(is_chosen, page))
             return
         count, kept = self._client.call(delete_versions, storage, container, most, is_chosen)

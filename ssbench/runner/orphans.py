@@ -407,7 +407,9 @@ def find_orphaned(
     for container in found.versioned:
         assert isinstance(storage, VersionAdmin)  # nosec B101 # it said that these keep some
         is_own = own_versions(client, orphans, container, spares=False)
-        pages = all_versions(storage, container, client.listed_max)
+        pages = all_versions(
+            partial(storage.list_versions, container), container, client.listed_max
+        )
         found.versions += sum(is_own(each) for page in pages for each in page)
     found.unlisted = sum(1 for _ in _unlisted(orphans, found))
     return found

@@ -13,6 +13,7 @@ server closed while it was idle is sent again over a new connection. The driver 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain, islice, pairwise
 from operator import lt, methodcaller
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
@@ -438,18 +439,22 @@ class Kept(NamedTuple):
     why: str
 
 
-def all_versions(
-    admin: VersionAdmin, container: str, most: int
-) -> Iterator[Sequence[ListedVersion]]:
-    """Pages of the versions and delete markers of a container, but none of our own mark.
+_VERSIONS_A_PAGE = 1000
 
+
+def all_versions(
+    page_at: Callable[[VersionMarker | None], VersionPage], container: str, most: int
+) -> Iterator[Sequence[ListedVersion]]:
+    """The pages of a listing of versions and delete markers, to its end.
+
+    :param page_at: as ``VersionAdmin.list_versions`` of the container.
     :param most: entries of the listing.
     """
     at, read = None, 0
     while True:
-        versions, at = admin.list_versions(container, at)
-        read += len(versions)
-        check_listed(read, most, f"versions of {printable(container)}")
+        versions, at = page_at(at)
+        read += max(len(versions), _VERSIONS_A_PAGE)  # whatever it holds, it cost a request
+        check_listed(read, max(most, _VERSIONS_A_PAGE), f"versions of {printable(container)}")
         yield versions
         if at is None:
             return
@@ -480,7 +485,7 @@ def delete_versions(
         return left
 
     # A page is deleted after the next one was listed, which begins behind its last entry.
-    for page in chain(all_versions(admin, container, most), [()]):
+    for page in chain(all_versions(partial(admin.list_versions, container), container, most), [()]):
         left = delete([each for each in before if not each.is_marker])
         names |= {each.version.name for each in left}
         markers += [each for each in before if each.is_marker]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from heapq import nsmallest
 from time import time
 from urllib.parse import quote, unquote
@@ -26,6 +27,7 @@ from ssbench.storage.base import (
     StoreState,
     VersionMarker,
     VersionPage,
+    all_versions,
     check_listed,
     delete_all_versions,
     make_marked,
@@ -362,16 +364,12 @@ class S3Admin(S3Client):
 
         :raises StorageError: the store keeps some.
         """
-        delete_all_versions(self, container, max(self._settings.listed_max, _PAGE))
-        place, at = self.place(container), None
-        while True:
-            page = self._versions(place, MARK, at)
-            of_mark = [each for each in page.versions if each.name == MARK]
+        place, most = self.place(container), self._settings.listed_max
+        delete_all_versions(self, container, most)
+        for page in all_versions(partial(self._versions, place, MARK), container, most):
+            of_mark = [each for each in page if each.name == MARK]
             for _, why in self.delete_versions(container, of_mark):
                 raise StorageError(ErrorKind.STATUS, f"{place.path} keeps its mark: {why}")
-            at = page.next
-            if at is None:
-                return
 
     def list_versions(self, container: str, at: VersionMarker | None) -> VersionPage:
         found, after = self._versions(self.place(container), "", at)

@@ -479,6 +479,39 @@ def test_a_list_of_versions_without_ids_is_refused(version: str) -> None:
         asked(lambda admin: admin.list_versions("ssbench_000000", None), page)
 
 
+@pytest.mark.parametrize("of_mark", [False, True])
+def test_a_listing_of_versions_that_advances_without_end_ends(of_mark: bool) -> None:
+    """Also where its pages are empty. That of the versions of the mark comes last."""
+    numbers = itertools.count(1)
+
+    def answer(request: Request) -> bytes:
+        if "uploads" in request.target:
+            return ok(b"<ListMultipartUploadsResult/>")
+        if "versioning" in request.target:
+            return ok(
+                b"<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>"
+            )
+        if "versions" not in request.target:
+            contents = b"<Contents><Key>ssbench_000000/.ssbench</Key><Size>0</Size></Contents>"
+            return ok(b"<ListBucketResult>" + contents + b"</ListBucketResult>")
+        if of_mark and ".ssbench" not in request.target.partition("prefix=")[2]:
+            return ok(b"<ListVersionsResult/>")
+        return ok(
+            b"<ListVersionsResult><IsTruncated>true</IsTruncated><NextKeyMarker>z</NextKeyMarker>"
+            b"<NextVersionIdMarker>%d</NextVersionIdMarker></ListVersionsResult>" % next(numbers)
+        )
+
+    with (
+        driver_on(
+            answer, kind=open_admin, changes={"listed_max": 20_000}, bucket="b"
+        ) as (admin, heard),
+        pytest.raises(StorageError, match=r"no end after 21,000 .* --max-listed"),
+    ):  # fmt: skip
+        admin.delete_container("ssbench_000000")
+    assert next(numbers) == 22
+    assert len(heard) < 30
+
+
 @pytest.mark.parametrize("tokens", ["aa", "aba"])
 def test_a_listing_of_prefixes_with_a_repeated_token_is_refused(tokens: str) -> None:
     prefix = "<CommonPrefixes><Prefix>ssbench_000000/</Prefix></CommonPrefixes>"
