@@ -80,6 +80,10 @@ _OTHER_SOURCES = (
 )  # fmt: skip
 _KEYS = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
 _PLACE = ("region", "endpoint_url", "ca_bundle")
+#: Variables that say where the store is, and need botocore.
+_PLACE_VARIABLES = (
+    "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "AWS_USE_FIPS_ENDPOINT", "AWS_USE_DUALSTACK_ENDPOINT",
+)  # fmt: skip
 #: Keys of a profile, or what they begin with, that say neither where the store is nor who asks.
 _UNUSED = ("cli_", "output", "role_session_name", "external_id", "duration_seconds", "mfa_serial",
            "sso_registration_scopes", "retry_mode", "max_attempts")  # fmt: skip
@@ -318,9 +322,13 @@ def read_profile(options: StoreOptions, values: Mapping[str, Any]) -> S3Profile:
     :raises UsageError: a file is not valid, has no such profile, or one that is not understood.
     """
     files = _files(options.environ)
-    if not any(map(os.path.exists, files.values())) and not values.get("s3_profile"):
+    variables = [name for name in _PLACE_VARIABLES if options.environ.get(name)]
+    is_named = variables or values.get("s3_profile")
+    if not is_named and not any(map(os.path.exists, files.values())):
         return S3Profile()
     session = _session(options, values)
+    if session is None and variables:
+        raise UsageError(f"{variables[0]} needs botocore: {_INSTALL}, or unset it")
     if session is None:
         found = _plain_profile(options, values)
         return S3Profile(
@@ -331,6 +339,16 @@ def read_profile(options: StoreOptions, values: Mapping[str, Any]) -> S3Profile:
     given = values.get("s3_endpoints")
     region = values.get("s3_region")
     with _Errors(options, values):
+        ignores = session.get_config_variable("ignore_configured_endpoint_urls")
+        if (
+            ignores
+            and given
+            and not {"s3_endpoints"} & (options.given.keys() | options.site.keys())
+        ):
+            raise UsageError(
+                "AWS_ENDPOINT_URL gives an endpoint that ignore_configured_endpoint_urls, of the"
+                " environment or the profile, ignores: unset one of them, or give --s3-endpoint"
+            )
         region = region or session.get_config_variable("region") or DEFAULT_REGION
         client = session.create_client(
             "s3", region, endpoint_url=given[0] if given else None, verify=False,

@@ -52,6 +52,23 @@ def test_the_detail_of_the_first_failure_is_kept(many: bool) -> None:
     assert seen == ["", "cut", "cut"]
 
 
+@pytest.mark.parametrize("silent", [False, True])
+def test_only_a_silent_worker_may_have_started_what_is_sent_again(silent: bool) -> None:
+    """One that a slow store keeps busy reads late, and sends heartbeats."""
+    fleet = Fleet(8)
+    busy, other = fleet.hello("busy", 4), fleet.hello("other", 4)
+    sent = fleet.send_all(busy)
+    for second in range(12):
+        fleet.heartbeat(other)
+        if not silent or second < 8:
+            fleet.heartbeat(busy)
+        fleet.wait(1)
+    again = fleet.send_all(other)
+    objects = [job.object for batch in sent for job in batch.jobs]
+    assert sorted(job.object for batch in again for job in batch.jobs) == sorted(objects)
+    assert fleet.dispatcher.counts.doubtful == (len(objects) if silent else 0)
+
+
 def one_of_two_users() -> tuple[Fleet, SimWorker, SimWorker]:
     """Two workers with jobs; the second has just lost its users."""
     fleet = Fleet(100)

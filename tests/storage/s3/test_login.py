@@ -252,6 +252,38 @@ def test_what_botocore_would_use_and_ssbench_can_not_is_refused(tmp_path: Path) 
         S3Login(options(environ={"AWS_CONFIG_FILE": str(path), "HOME": str(tmp_path)}))
 
 
+@pytest.mark.parametrize("place", ["environment", "profile"])
+def test_an_endpoint_that_botocore_would_ignore_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """It sends the load to Amazon there."""
+    path, ignore = tmp_path / "config", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"
+    path.write_text(f"[default]\n{PLAIN}ignore_configured_endpoint_urls = {place == 'profile'}\n")
+    environ = {"AWS_CONFIG_FILE": str(path), "AWS_ENDPOINT_URL": "http://h"}
+    if place == "environment":
+        monkeypatch.setenv(ignore, "true")
+        environ[ignore] = "true"
+    with pytest.raises(UsageError, match="ignore_configured_endpoint_urls"):
+        S3Login(options(environ=environ))
+    assert S3Login(options("http://given", environ)).where == "http://given"
+
+
+@pytest.mark.parametrize("has_botocore", [True, False])
+def test_variables_alone_choose_the_endpoint_of_botocore(
+    monkeypatch: pytest.MonkeyPatch, has_botocore: bool, tmp_path: Path
+) -> None:
+    environ = {"AWS_USE_DUALSTACK_ENDPOINT": "true", "HOME": str(tmp_path), **IN_ENVIRONMENT}
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    if has_botocore:
+        where = S3Login(options(environ=environ)).where
+        assert where == "https://s3.dualstack.us-east-1.amazonaws.com"
+        return
+    monkeypatch.setitem(sys.modules, "botocore.session", None)
+    with pytest.raises(UsageError, match="AWS_USE_DUALSTACK_ENDPOINT needs botocore"):
+        S3Login(options(environ=environ))
+
+
 def test_a_service_that_never_ends_its_response_gives_no_keys(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
