@@ -107,7 +107,7 @@ def of_series(settings: SeriesSettings, steps: Sequence[Step], *, complete: bool
     if any(
         step.operations and is_sparse(p, step.operations) for step in steps for p in step.latencies
     ):
-        notes.append(Note(Level.NOTE, SPARSE_NOTE, formats="text"))
+        notes.append(plain_note(SPARSE_NOTE))
     if search is not None:
         capped = complete and search.broken is None and search.kept is not None
         bound = (search.bound_by or f"max-{over}") if capped else None
