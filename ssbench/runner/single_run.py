@@ -285,7 +285,10 @@ class Run:
                     session.warn(warning)
                 if found.faults:
                     raise ScenarioError(found.faults)
-                versioned = keeping_versions(client, naming_of(settings).containers[:1])
+                # One of each identity, which may have an account or a bucket of its own.
+                count = len(settings.store.get("identities", ())) or 1
+                some = naming_of(settings).containers[:count]
+                versioned = keeping_versions(client, some)
             session.keeps_versions = bool(versioned) or scenario.versioning
             if versioned and not self._has_own_names:
                 session.warn(

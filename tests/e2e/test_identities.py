@@ -245,6 +245,13 @@ def test_access_keys_with_buckets_of_their_own(commands: Commands) -> None:
         assert all(count > 60 and not errors for count, errors in found.values())
         assert all(name.startswith("keys-") for name in server.contents())
         assert len(server.contents()) == 4
+        client = server.client()  # bob's first bucket, not that of the first key
+        enabled = {"Status": "Enabled"}
+        client.put_bucket_versioning(Bucket="keys-000001", VersioningConfiguration=enabled)
+        commands.run("-f", scenario(commands, "keys"), *access).fine()
+        found = client.list_object_versions(Bucket="keys-000001")
+        versions = [*found.get("Versions", ()), *found.get("DeleteMarkers", ())]
+        assert not [each["Key"] for each in versions if each["Key"].count("_") > 1]
         commands.call("cleanup-containers", "-b", "keys", *access).fine()
         assert not server.contents()
     nowhere(commands.place, ANN, BOB)

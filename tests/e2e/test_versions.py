@@ -172,6 +172,7 @@ def test_a_bucket_of_the_user_is_not_changed(commands: Commands) -> None:
         words = ["-f", path, *place]
         refused = commands.run(*words, workers=1, **given).fine(1).err
         assert "versioning of bucket bench is off, and not ours to change: turn it on" in refused
+        assert server.contents() == {"bench": []}, "nor a mark of ours"
         client = server.client()
         suspended = {"Status": "Suspended"}
         client.put_bucket_versioning(Bucket="bench", VersioningConfiguration=suspended)
@@ -210,6 +211,14 @@ def test_a_bucket_with_versions_of_deleted_objects_is_not_taken_for_empty(
         ended = commands.master(*put, environment=store.environment).wait()
         assert ended.status == 1
         assert 'container "theirs" may hold objects, or versions of deleted ones' in ended.err
+        assert store.versions("theirs") == before
+        client.put_object(Bucket="theirs", Key="folder/photo", Body=b"to be had back")
+        client.delete_object(Bucket="theirs", Key="folder/photo")
+        before = store.versions("theirs")
+        put[2:3] = ["folder", "--s3-bucket", "theirs"]
+        ended = commands.master(*put, environment=store.environment).wait()
+        assert ended.status == 1
+        assert 'container "folder" may hold objects, or versions of deleted ones' in ended.err
         assert store.versions("theirs") == before
 
 

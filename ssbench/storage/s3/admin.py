@@ -74,6 +74,7 @@ class S3Admin(S3Client):
             raise UsageError(f'S3 has no storage policies: leave out "{settings.placement}"')
         super().__init__(settings, seed)
         self._has_listed = False  #: a listing of objects was understood
+        self._bucket_versioned: bool | None = None  #: that of the user; None: not yet asked
 
     def limits(self) -> StoreLimits:
         return StoreLimits(
@@ -113,13 +114,37 @@ class S3Admin(S3Client):
     def make_container(
         self, container: str, changing: Callable[[], None] | None = None
     ) -> ContainerInfo | None:
+        if self._own.bucket:  # that of the user: nothing is put into one that does not fit
+            self._prepare(container, False, changing)
+            return make_marked(self._info_of_prefix, self._make, container, changing, self)
         found = make_marked(self.container_info, self._make, container, changing, self)
         is_ours = found is None or found.marked or found.object_count == 0
-        if self._settings.versioning and (status := self._versioning(container)) != "Enabled":
-            self._keep_versions(container, status, is_ours and not self._own.bucket, changing)
-        if self._settings.object_lock is not None:
-            self._allow_locks(container, is_ours and not self._own.bucket, changing)
+        self._prepare(container, is_ours, changing)
         return found
+
+    def _prepare(self, container: str, may: bool, changing: Callable[[], None] | None) -> None:
+        """Turn on versions and locks as far as the settings ask for them.
+
+        :param may: it is for us to do that.
+        """
+        if self._settings.versioning and (status := self._versioning(container)) != "Enabled":
+            self._keep_versions(container, status, may, changing)
+        if self._settings.object_lock is not None:
+            self._allow_locks(container, may, changing)
+
+    def _info_of_prefix(self, container: str) -> ContainerInfo:
+        """As ``container_info``, of the user's bucket: a prefix is there, and not empty, also where
+        it has only versions of deleted objects, which have to stay."""
+        try:
+            return self.container_info(container)
+        except StorageError as error:
+            if error.status != 404:
+                raise
+            if self._bucket_versioned is None:
+                self._bucket_versioned = self.keeps_versions(container)
+            if not (self._bucket_versioned and self.list_versions(container, None).versions):
+                raise
+        return ContainerInfo(policy=None, marked=False, object_count=None)
 
     def _keep_versions(
         self, container: str, status: str, may: bool, changing: Callable[[], None] | None
