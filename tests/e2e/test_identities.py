@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from swiftclient import get_auth, post_account
 
 from ssbench.core.errors import ExitStatus
 from ssbench.embedded import EmbeddedSwift
@@ -170,6 +169,8 @@ def test_one_whose_key_is_wrong_is_named(commands: Commands, swift: EmbeddedSwif
 
 def test_a_full_account_shows_at_its_user(commands: Commands) -> None:
     """Ann's account may hold no more, so her uploads fail; all else succeeds."""
+    from swiftclient import get_auth, post_account  # loads slowly
+
     conf = {
         "pipeline:main": {"pipeline": PIPELINE.replace("tempauth", "tempauth account_quotas")},
         "filter:account_quotas": {"use": "egg:swift#account_quotas"},

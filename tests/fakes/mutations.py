@@ -14,8 +14,8 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 
-#: Of each fuzz test. Fifty times as many in ``make test-long``.
-EXAMPLES = int(os.environ.get("SSBENCH_FUZZ_EXAMPLES") or 100)
+#: Of each fuzz test. 25 times as many in ``make test-long``.
+EXAMPLES = int(os.environ.get("SSBENCH_FUZZ_EXAMPLES") or 200)
 _MOST_MUTATIONS = 5
 #: An input is never made longer than this, whatever is repeated (hypothesis warns of longer ones).
 LONGEST = 7000

@@ -8,9 +8,6 @@ from hashlib import sha256
 from unittest.mock import patch
 from urllib.parse import quote
 
-from botocore.auth import S3SigV4Auth
-from botocore.awsrequest import AWSRequest
-from botocore.credentials import Credentials
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -34,6 +31,10 @@ def recomputed(
     keys: AwsKeys, region: str, method: str, url: str, headers: dict[str, str], now: float
 ) -> str:
     """The Authorization header that botocore gives to the same request."""
+    from botocore.auth import S3SigV4Auth  # loads slowly
+    from botocore.awsrequest import AWSRequest
+    from botocore.credentials import Credentials
+
     request = AWSRequest(method=method, url=url, headers=headers)
     request.context["timestamp"] = headers["x-amz-date"]
     moment = time.gmtime(now)
