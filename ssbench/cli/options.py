@@ -362,6 +362,8 @@ COMPARE = (
     row("--pctile", "percentiles", units.percentile, "",
         "latency percentile to compare, such as 99.9; may be repeated [default: 50, 90, 95, 99 and "
         "99.9]", metavar="PERCENTILE", repeat=True, brief="latency percentile; may be repeated"),
+    row("--csv", "format", bool, "", "each figure of each run, as CSV", const="csv",
+        exclusive="format"),
     row("--json", "format", bool, "", "all statistics, as JSON", const="json", exclusive="format",
         brief="all statistics, as JSON"),
     _MARKDOWN,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import shutil
@@ -37,6 +38,11 @@ def test_a_difference_of_a_fifth_is_significant_and_none_is_not(shell: Shell) ->
     )
     said = shell("compare", slow, same).out
     assert re.search(r"^Run 2 against run 1: .* operations/s: no more than noise\.$", said, re.M)
+    rows = list(csv.DictReader(shell("compare", slow, fast, "--csv").out.splitlines()))
+    counts = [
+        row["value"] for row in rows if (row["operation"], row["figure"]) == ("TOTAL", "errors")
+    ]
+    assert counts == ["0", "0"]
     found = json.loads(shell("compare", slow, fast, same, "--json").out)
     rate = found["total"]["figures"]["operations_per_s"]
     more, none = rate["changes_against_first"]
