@@ -314,7 +314,7 @@ def test_open_uploads_of_objects_are_aborted_with_their_container() -> None:
     result = delete_all(storage)
     assert (result.containers, result.uploads, result.failed_containers) == (1, 2, 1)
     assert store.containers["ssbench_000001"].uploads == [foreign]
-    assert "is another client writing to it?" in result.examples[0]
+    assert "does it keep versions, or is another client writing to it?" in result.examples[0]
 
 
 def test_a_store_that_lists_no_uploads_can_be_cleaned() -> None:

@@ -259,6 +259,15 @@ def test_the_embedded_swift_needs_no_credentials_and_is_removed(
     assert list(commands.place.glob("ssbench-swift-*")) == []
 
 
+def test_operations_of_weight_0_have_no_block(commands: Commands) -> None:
+    keys = {"crud_profile": None, "operations": {"create": 0, "read": 3, "head": 1, "delete": 0}}
+    path = commands.scenario(**keys)
+    ended = commands.run("-f", path, "-o", 40, "--noop", workers=1).fine()
+    blocks = [line for line in ended.out.splitlines() if line.isupper()]
+    assert blocks[:3] == ["TOTAL", "READ", "HEAD"]
+    assert not {"CREATE", "DELETE", "UPDATE"} & {*blocks}
+
+
 def test_a_mix_that_cannot_be_held_is_said_before_the_run(commands: Commands) -> None:
     path = commands.scenario(crud_profile=[0, 1, 0, 1], initial_files={"tiny": 20})
     ended = commands.run("-f", path, "-o", 200, "--noop", workers=1).fine()
