@@ -358,7 +358,8 @@ class Workers:
         index, quota = self._names.get(hello.worker_id) or (
             len(self._names), _Quota(_BURST_PER_NAME, _PER_S_PER_NAME)
         )  # fmt: skip
-        if not (quota.allows(now_ns) and self._quota.allows(now_ns)):
+        # One that was here does not wait for newcomers, of which there may be a flood.
+        if not (quota.allows(now_ns) and (before or self._quota.allows(now_ns))):
             return []
         self._names[hello.worker_id] = index, quota
         for other in replaced:
@@ -370,7 +371,7 @@ class Workers:
         self.secrets[hello.incarnation] = hello.secret
         self.newest_hello_ns = now_ns
         self.state_changed = True
-        if replaced:
+        if any(other.answered_serial for other in replaced):
             self.allocate_users()
         reason = "it came back under a new incarnation"
         return [*(WorkerLeft(other, reason, False) for other in replaced), WorkerJoined(worker)]

@@ -254,3 +254,12 @@ def test_a_silent_rejected_worker_is_forgotten() -> None:
     for now_ns, left in [(12 * SECOND_NS, {2, 3}), (13 * SECOND_NS, {3}), (20 * SECOND_NS, set())]:
         answer(workers, 1, at_ns=now_ns)
         assert workers.refused.keys() == left
+
+
+def test_a_worker_that_was_here_comes_back_through_a_flood_of_hellos() -> None:
+    workers = Workers()
+    registered(workers, 1, "w")
+    for number in range(2, 4000):
+        workers.receive(hello(number, f"x{number}"), 0)
+    workers.receive(hello(5000, "w", previous=1), 0)
+    assert 5000 in workers.present
