@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from ssbench.core import operations
 from ssbench.core.errors import StorageError
-from ssbench.core.model import ErrorKind, Job, Timing
+from ssbench.core.model import MAX_ADDRESSES, ErrorKind, Job, Timing
 from ssbench.core.naming import Naming
 from ssbench.core.settings import Credentials
 from ssbench.core.text import plural, printable
@@ -177,14 +177,24 @@ class ObjectStore(OpenStore, Protocol):
     #: A driver may have ``moving()``: number of an object -> bytes sent so far, for uploads of
     #: files that take long. Any thread may call it.
 
-    #: A driver may have ``addresses``: a sequence that names the addresses of the store which its
-    #: Timings number, from 1; it grows at its end.
+    #: A driver may have ``addresses``: one list that names the addresses of the store which its
+    #: Timings number, from 1; it grows at its end (``number_of``).
 
     def connect(self, count: int) -> None:
         """Open up to ``count`` connections to each storage URL, so that no latency includes it.
 
         Raises nothing: where connecting fails, the first operation reports the failure.
         """
+
+
+def number_of(address: str, numbered: list[str]) -> int:
+    """The number of an address in a driver's ``addresses``, which a new one joins; 0: no more are
+    told apart."""
+    if address not in numbered:
+        if len(numbered) == MAX_ADDRESSES:
+            return 0
+        numbered.append(address)
+    return numbered.index(address) + 1
 
 
 class StoreAdmin(OpenStore, Protocol):

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from msgspec.structs import replace
 
 from ssbench.core.errors import AuthError, RejectedError, SsbenchError, StorageError, UsageError
-from ssbench.core.model import MAX_ADDRESSES, MAX_IDENTITIES, Job, Timing
+from ssbench.core.model import MAX_IDENTITIES, Job, Timing
 from ssbench.core.naming import container_parts
 from ssbench.core.option import Option
 from ssbench.core.scenario.checks import ValidationErrors, member
@@ -39,6 +39,7 @@ from ssbench.storage.base import (
     StoreLimits,
     StoreState,
     check_listed,
+    number_of,
 )
 from ssbench.storage.options import Identity, StoreOptions, variables_of
 
@@ -303,15 +304,13 @@ class IdentitiesStorage(_Several):
         self._urls = [
             [urls.index(url) for url in own.get("urls", ())] for _, own in settings.store[KEY]
         ]
-        self._address_numbers: dict[str, int] = {}
+        self.addresses: list[str] = []
+        #: By identity: the numbers of its own addresses among all.
+        self._address_numbers: list[list[int]] = [[] for _ in stores]
         self.actions: dict[int, Action] = {
             operation: self._action([store.actions[operation] for store in stores])
             for operation in stores[0].actions
         }
-
-    @property
-    def addresses(self) -> Sequence[str]:
-        return list(self._address_numbers)
 
     def moving(self) -> dict[int, int]:
         found: dict[int, int] = {}
@@ -358,11 +357,11 @@ class IdentitiesStorage(_Several):
         error.detail = f"identity {preview(self._names[identity])}: {error.detail}"
 
     def _address(self, number: int, identity: int) -> int:
-        own: Sequence[str] = getattr(self._drivers[identity], "addresses", ())
-        name, numbers = own[number - 1], self._address_numbers
-        if name not in numbers and len(numbers) == MAX_ADDRESSES:
-            return 0
-        return numbers.setdefault(name, len(numbers) + 1)
+        numbers = self._address_numbers[identity]
+        if number > len(numbers):
+            own: Sequence[str] = getattr(self._drivers[identity], "addresses", ())
+            numbers += [number_of(name, self.addresses) for name in own[len(numbers) :]]
+        return numbers[number - 1]
 
 
 class IdentitiesAdmin(_Several):

@@ -26,7 +26,7 @@ from __future__ import annotations
 import logging
 import random
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -135,8 +135,8 @@ class WorkerPhase(Struct, eq=False):
     resuming: bool = False
     connecting: int = 0  #: users for whom connections are being made
     bounds: ResultBounds | None = None  #: of its results; from the first of them
-    #: Of the store, which its results number; and how many of them the master knows.
-    addresses: Callable[[], Sequence[str]] = tuple
+    #: Of the store, which its results number, and which grows; how many of them the master knows.
+    addresses: Sequence[str] = ()
     addresses_told: int = 0
     run: str = ""
     phase: Phase = Phase.IDLE
@@ -536,10 +536,9 @@ class WorkerMachine:
         finished = phase.held.finished[:]
         phase.held.finished.clear()
         phase.held.reported += len(finished)
-        addresses = phase.addresses()
-        if len(addresses) > phase.addresses_told:
-            phase.addresses_told = len(addresses)
-            told = Addresses(phase.incarnation, phase.run, phase.phase, tuple(addresses))
+        if len(phase.addresses) > phase.addresses_told:
+            phase.addresses_told = len(phase.addresses)
+            told = Addresses(phase.incarnation, phase.run, phase.phase, tuple(phase.addresses))
             self.outbox.append(told)
         acked, self._unacked = self._unacked[:MAX_NUMBERS], self._unacked[MAX_NUMBERS:]
         for packed, schema in self._pack_results(phase, finished):

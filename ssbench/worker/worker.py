@@ -208,7 +208,7 @@ class Worker:
         try:
             storage = self._store.open(phase.state.settings)
             self._heartbeat.moving = getattr(storage, "moving", dict)
-            phase.addresses = lambda: getattr(storage, "addresses", ())
+            phase.addresses = getattr(storage, "addresses", ())
             if storage.concurrency == "threads":
                 self._hub.threadpool.apply(outcome_of, (storage.connect, action.users))()
             else:

@@ -341,7 +341,7 @@ def test_large_results_are_split_into_messages_that_the_master_takes() -> None:
 
 def test_addresses_are_named_before_the_results_that_number_them() -> None:
     here, known = at_work(), ["10.0.0.1:80", "10.0.0.2:80"]
-    here.phase.addresses = lambda: known
+    here.phase.addresses = known
     for number in (1, 2, 3):
         here.arrive(number)
         (job,) = here.start(1)

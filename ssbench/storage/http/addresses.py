@@ -20,9 +20,10 @@ from urllib.parse import quote, urlsplit
 from gevent import Greenlet, Timeout, get_hub, sleep, spawn
 
 from ssbench.core.errors import StorageError, UsageError, outcome_of
-from ssbench.core.model import MAX_ADDRESSES, ErrorKind
+from ssbench.core.model import ErrorKind
 from ssbench.core.naming import has_dot_segment
 from ssbench.core.text import printable
+from ssbench.storage.base import number_of
 from ssbench.storage.http.stream import CIPHERTEXT_SIZE, WRITE, PlainStream, TlsStream
 
 _PORTS = {"http": 80, "https": 443}
@@ -141,8 +142,8 @@ class Dialler:
     use. An address that can't be connected to is left out, until connecting to it succeeds again.
 
     :param sources: IP addresses of this host to connect from, in turn; (): the system chooses.
-    :param numbers: of addresses, by name; those of names that have several are added. Diallers of
-        one store share it.
+    :param numbered: names of addresses in the order of their numbers, from 1; those of names that
+        have several are added. Diallers of one store share it.
     :param remarks: gets what became of addresses of a name that has several.
     """
 
@@ -152,10 +153,10 @@ class Dialler:
         timeout_s: float,
         context: ssl.SSLContext | None = None,
         sources: Sequence[str] = (),
-        numbers: dict[str, int] | None = None,
+        numbered: list[str] | None = None,
         remarks: Remarks | None = None,
     ) -> None:
-        self.numbers = {} if numbers is None else numbers
+        self.numbered = [] if numbered is None else numbered
         self._sources: Iterator[str | None] = cycle(sources or (None,))
         self.endpoint = endpoint
         self._timeout_s = timeout_s
@@ -263,8 +264,7 @@ class Dialler:
     def _numbered(self, places: Iterable[tuple[Any, ...]]) -> list[Address]:
         found = [Address(*place) for place in dict.fromkeys(places)]
         for address in found if len(found) > 1 else ():
-            if address.name in self.numbers or len(self.numbers) < MAX_ADDRESSES:
-                address.number = self.numbers.setdefault(address.name, len(self.numbers) + 1)
+            address.number = number_of(address.name, self.numbered)
         return found
 
     def _connected(self, address: Address, source: str | None) -> PlainStream:

@@ -290,7 +290,7 @@ def open_pools(
     sites: Sequence[StorageUrl],
 ) -> list[ConnectionPool]:
     """One connection pool per storage URL; they share one TLS context."""
-    numbers: dict[str, int] = {}
+    numbered: list[str] = []
     remarks = Remarks()
     context = client_context(http) if any(site.endpoint.tls for site in sites) else None
     return [
@@ -300,7 +300,7 @@ def open_pools(
                 settings.connect_timeout_s,
                 context if site.endpoint.tls else None,
                 settings.source_addresses,
-                numbers,
+                numbered,
                 remarks,
             ),
             settings.network_timeout_s,

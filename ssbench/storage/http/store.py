@@ -171,7 +171,10 @@ class HttpStorage(HttpClient, ABC):
             settings.verify or settings.knows_versions or settings.object_lock
         )
         self._conditions: set[str] = set()  # those that the store was seen to hold; of all views
-        self._remarks = self._pools[0].dialler.remarks  # of all pools
+        dialler = self._pools[0].dialler
+        self._remarks = dialler.remarks  # of all pools
+        #: The addresses that Timings number, of all pools; of names that have several.
+        self.addresses = dialler.numbered
         bodies = self._bodies = ObjectBodies(settings, self._claimed_md5, self._remarks.say)
         # Copied to save attribute lookups per operation.
         self._upload, self._longest, self._verifier = bodies.part, bodies.longest, bodies.verifier
@@ -235,11 +238,6 @@ class HttpStorage(HttpClient, ABC):
         if self._bodies.files is not None:
             actions[operations.CREATE] = FileUploads(self, self._bodies.files).create
         return actions
-
-    @property
-    def addresses(self) -> Sequence[str]:
-        """The addresses that Timings number, in order; of names that have several."""
-        return list(self._pools[0].dialler.numbers)
 
     # What each store does in its own way, beside ``METHODS``
 
