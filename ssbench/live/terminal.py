@@ -55,7 +55,7 @@ _FAST = bytes(
     for code in range(256)
 )
 
-#: Progress characters kept while stderr takes none; older ones are dropped.
+#: Characters kept while stderr takes none; older ones are dropped.
 _MOST_PENDING = 1_000_000
 _LEAST_WIDTH = 20  #: that messages are wrapped to
 #: Values of TERM of terminals that can't move their cursor.
@@ -127,11 +127,12 @@ class Terminal(Sink):
         self._chars.add(columns)
 
     def show(self, state: LiveState) -> None:
+        self._screen.flush()
         if self.mode == "none":
             return
         if state.over:
             self._chars.end()
-            self.close()
+            self._clear()
             if state.progress is not None and not self._quiet:
                 self._screen.line(_last_line(state.title, state.progress))
             return
@@ -185,7 +186,7 @@ class Terminal(Sink):
     def _draw(self, state: LiveState) -> None:
         waiting = printable(state.waiting) if state.waited_s >= _WAIT_SHOWN_S else ""
         if not (state.title or state.waiting):
-            self.close()
+            self._clear()
         if not (state.progress or waiting) or not self._screen.ready():
             return
         size = self._screen.size
@@ -232,12 +233,16 @@ class Terminal(Sink):
             self._screen.write(f"\r\x1b[{more}A\x1b[J")
         live.console.width, live.console.height = self._size = size
 
-    def close(self) -> None:
-        """Clear the display, and leave the terminal to others."""
+    def _clear(self) -> None:
+        """Remove the display, and leave the terminal to others."""
         live, self._live = self._live, None
         if live is not None:
             live.update("")
             live.stop()
+
+    def close(self) -> None:
+        self._clear()
+        self._screen.drain()
 
 
 class Characters:
@@ -248,7 +253,6 @@ class Characters:
         self._screen = screen
         self._legend = LEGEND
         self._column = 0
-        self._pending = ""
 
     def begin(self) -> None:
         self.running = True
@@ -257,25 +261,16 @@ class Characters:
 
     def add(self, columns: Sequence[Sequence[int]]) -> None:
         if self.running:
-            self._pending = (self._pending + progress_chars(columns))[-_MOST_PENDING:]
-            while self._pending and self._screen.ready():
-                self._write_piece()
+            text = progress_chars(columns)
+            left = _COLUMNS - self._column
+            lines = [text[:left]]
+            lines += [text[i : i + _COLUMNS] for i in range(left, len(text), _COLUMNS)]
+            self._column = (self._column + len(text)) % _COLUMNS
+            self._screen.write("\n".join(lines) + ("" if self._column or not text else "\n"))
 
     def end(self) -> None:
-        while self._pending and not self._screen.gone:
-            self._write_piece()
-        self._pending = ""
         self.end_line()
         self.running = False
-
-    def _write_piece(self) -> None:
-        """Write as many pending characters as a pipe takes without blocking."""
-        left = _COLUMNS - self._column
-        piece, self._pending = self._pending[: _PIECE // 2], self._pending[_PIECE // 2 :]
-        lines = [piece[:left]]
-        lines += [piece[i : i + _COLUMNS] for i in range(left, len(piece), _COLUMNS)]
-        self._column = (self._column + len(piece)) % _COLUMNS
-        self._screen.write("\n".join(lines) + ("" if self._column else "\n"))
 
     def end_line(self) -> None:
         if self._column:
@@ -349,6 +344,7 @@ class Screen:
 
     def __init__(self, stream: TextIO, environ: Mapping[str, str] = os.environ) -> None:
         self.gone = False  #: it was closed; everything is dropped
+        self._pending = ""
         self.environ = environ
         self.encoding = getattr(stream, "encoding", None) or "utf-8"
         self._stream = stream
@@ -370,30 +366,48 @@ class Screen:
         return columns, lines
 
     def ready(self) -> bool:
-        """Whether a little text can be written now. A stopped terminal or full pipe takes none."""
-        if self.gone:
-            return False
-        if self._fd is None:
+        """Whether a little text would be shown now. A stopped terminal or full pipe takes none."""
+        self.flush()
+        return not (self.gone or self._pending) and self._takes_text()
+
+    def write(self, text: str) -> int:
+        """Write what can be written now, the rest later; never raises, and waits for nothing.
+
+        :return: the length, as files do.
+        """
+        self._pending = (self._pending + text)[-_MOST_PENDING:]
+        self.flush()
+        return len(text)
+
+    def flush(self) -> None:
+        """Write what can be written now of the text that is still kept."""
+        while self._pending and self._takes_text():
+            self._write_piece()
+
+    def drain(self) -> None:
+        """Write all text that is still kept: wait until it is taken."""
+        while self._pending:
+            self._write_piece()
+
+    def _takes_text(self) -> bool:
+        if self.gone or self._fd is None:
             return True
         try:
             return bool(select.select([], [self._fd], [], 0)[1])
         except (OSError, ValueError):
             return True  # writing will show it
 
-    def write(self, text: str) -> int:
-        """Write; never raises. Returns the length, as files do."""
+    def _write_piece(self) -> None:
+        """As much as a pipe that is ready takes without blocking."""
+        piece, self._pending = self._pending[: _PIECE // 2], self._pending[_PIECE // 2 :]
         if not self.gone:
             try:
-                self._stream.write(text)
+                self._stream.write(piece)
                 self._stream.flush()
             except BlockingIOError:
                 pass  # the descriptor is non-blocking and full: the text is lost
             except (OSError, ValueError) as error:
                 self._vanished(error)
-        return len(text)
-
-    def flush(self) -> None:
-        """Nothing to do: every write is flushed."""
 
     def isatty(self) -> bool:
         """Whether control characters may be written."""

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from msgspec.structs import replace
@@ -441,6 +442,24 @@ def test_a_slow_reader_gets_every_character_without_blocking_the_run() -> None:
         shown += more
     os.close(reader)
     assert shown.decode().removeprefix(LEGEND).count(".") == 200_000
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_stopped_terminal_delays_no_run_and_gets_all_messages_later(mode: str) -> None:
+    """More than a pipe takes, of which nothing is read before the run is over."""
+    reader, writer = os.pipe()
+    with open(reader) as received, ThreadPoolExecutor() as pool, open(writer, "w") as stream:
+        clock = Clock()
+        with make_progress(mode, stream, XTERM, clock=clock) as progress:
+            run_through(progress, clock)
+            for number in range(3000):
+                progress.message(f"WARNING: the worker {number:04} is late, as it was before")
+            progress.start_phase(Phase.CLEANUP)
+            progress.end_phase()
+            read = pool.submit(received.read)
+        stream.close()
+        told = re.findall(r"worker (\d+) is late", read.result())
+    assert told == [f"{number:04}" for number in range(3000)]
 
 
 def test_rich_is_imported_for_live_only() -> None:
