@@ -23,7 +23,7 @@ from ssbench.runner.config import (
     find_scenario,
 )
 from ssbench.storage.options import StoreOptions, check_http_url, parse_storage_options
-from ssbench.storage.registry import options_of, row_of, with_identities
+from ssbench.storage.registry import ROWS, options_of, row_of, with_identities
 
 
 def run_config(
@@ -151,6 +151,13 @@ def store_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> StoreOp
     return with_identities(options)
 
 
+#: What says nothing to a store without connections. A driver outside of the package may have some.
+_OF_CONNECTIONS = {
+    "connect_timeout_s": "--connect-timeout",
+    "source_addresses": "--source-address",
+}
+
+
 def given_on_command_line(ns: argparse.Namespace) -> list[str]:
     """Options of the command line that select a store, or say how to reach or log in to one."""
     return [
@@ -176,3 +183,6 @@ def _check_own(ns: argparse.Namespace, driver: str) -> None:
                 f"{option.flags[0]} is an option of --storage {stores}, and the store is {driver}: "
                 f"give --storage {stores}, or leave out {option.flags[0]}"
             )
+    for name, flag in _OF_CONNECTIONS.items():
+        if name in ns.given and driver in ROWS and not ROWS[driver].urls:
+            raise UsageError(f"{flag}: the store {driver} has no connections: leave it out")

@@ -17,6 +17,7 @@ from ssbench.core.content import SyntheticSource, content_key, initial_size
 from ssbench.core.model import ErrorKind, Job, SizeClass
 from ssbench.core.naming import VERSION_HEADER
 from ssbench.core.operations import Effect, Target, moved_bytes, row_of
+from ssbench.core.text import plural
 
 #: On responses whose ETag is not the MD5 of the body: Swift's large objects, S3's SSE-C.
 _OTHER_ETAGS = (
@@ -116,8 +117,8 @@ class BodyCheck:
                 return BodyFault(ErrorKind.STALE, f"version {version}, expected {expected.version}")
         right = min(received, expected.size)
         offset = right if self._wrong_at < 0 else min(right, self._wrong_at)
-        counted = f"{received} bytes" if received == expected.size else (
-            f"{received} bytes in place of {expected.size}"
+        counted = plural(received, "byte") if received == expected.size else (
+            f"{plural(received, 'byte')} in place of {expected.size:,}"
         )  # fmt: skip
         return BodyFault(ErrorKind.CORRUPT, f"wrong from byte offset {offset} on ({counted})")
 
@@ -164,7 +165,7 @@ def wrong_length(job: Job, size_class: SizeClass, received: int) -> str:
     varies = Effect.REPLACES in effects or effects >= {Effect.CREATES, Effect.REMOVES}
     if varies and not is_version and size_class.size_min <= received <= size_class.size_max:
         return ""
-    return f"{received} bytes in place of {expected}"
+    return f"{plural(received, 'byte')} in place of {expected:,}"
 
 
 def claimed_md5(headers: Mapping[str, str]) -> str | None:

@@ -59,7 +59,7 @@ class Figure(Struct, frozen=True):
 
     Tables are "operations" (with their size classes and stages), "phases" (around the run),
     "sources" (workers, endpoints, ...), of runs side by side "compared" (operations) and
-    "compared_sources", and "steps" of a series. "stages" have those of "sources" and further ones.
+    "compared_sources", and "steps" of a series.
     """
 
     column: Column
@@ -92,8 +92,8 @@ def _service(percent: float, name: str, meaning: str, tables: str = "sources") -
     return _figure(f"service_{name}_s", LATENCY, meaning, name, tables, of=of)
 
 
-def _response(percent: float, name: str, meaning: str) -> Figure:
-    """A percentile of the response time of a stage."""
+def _response(percent: float, name: str, meaning: str, rare: str = "sources") -> Figure:
+    """A percentile of the response time, where operations had due times."""
 
     def of(tally: SourceTally) -> float | None:
         if tally.response is None:
@@ -101,8 +101,7 @@ def _response(percent: float, name: str, meaning: str) -> Figure:
         (value,) = tally.response.quantiles((percent,))
         return marked(percent, value, tally.response.count)
 
-    title = "response p99" if percent == 99 else ""  # people see it as they do the service time
-    return _figure(f"response_{name}_s", LATENCY, meaning, title, "", "stages", of=of)
+    return _figure(f"response_{name}_s", LATENCY, meaning, f"response {name}", "", rare, of=of)
 
 
 def _lost_race_percent(counts: Counts) -> float | None:
@@ -153,7 +152,7 @@ FIGURES = (
     _service(99, "p99", "its 99th percentile", "sources compared_sources"),
     _service(100, "max", "the longest"),
     _response(50, "p50", "median response time; open loop only"),
-    _response(99, "p99", "its 99th percentile"),
+    _response(99, "p99", "its 99th percentile", "sources compared_sources"),
 )  # fmt: skip
 
 
@@ -331,17 +330,11 @@ def compared_sections(runs: Sequence[RunStats], names_of_runs: Sequence[str]) ->
         for at, stats in enumerate(runs):
             for source in parts_of(stats):
                 of_runs = found.setdefault(source.name, [None] * len(runs))
-                of_runs[at] = {
-                    **_named(names, source),
-                    **values_of("sources", source.tally),
-                    **(values_of("stages", source.tally) if kind == "stage" else {}),
-                }
-        further = columns_of("stages") if kind == "stage" else []
+                of_runs[at] = {**_named(names, source), **values_of("sources", source.tally)}
         shown = shown_columns(
-            [*columns_of("compared_sources"), *further],
-            [row for each in found.values() for row in each if row],
+            columns_of("compared_sources"), [row for each in found.values() for row in each if row]
         )
-        figures = [*columns_of("sources"), *further]
+        figures = columns_of("sources")
         rows = [_side_by_side(names[0].key, *each, figures, shown) for each in found.items()]
         several = any(len(parts_of(stats)) > 1 for stats in runs) and any(
             sum(each is not None for each in row["runs"]) > 1 for row in rows

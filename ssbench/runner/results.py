@@ -20,7 +20,7 @@ from ssbench.core.stats.merge import check as check_parts
 from ssbench.core.stats.run_records import RunRecords
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.selection import WHOLE, Selection
-from ssbench.core.stats.thresholds import LATENCY, METRICS, Threshold, thresholds_of_run
+from ssbench.core.stats.thresholds import METRICS, Threshold, parse_figure, thresholds_of_run
 from ssbench.host.process import tune_garbage_collector
 
 if TYPE_CHECKING:
@@ -49,12 +49,10 @@ class StoredStats(RunStats):
 
         :raises UsageError: there is no such figure, or the run has no such operation or size class.
         """
-        name = text.partition("(")[0].strip().lower()
-        is_latency = LATENCY.fullmatch(name) is not None
-        unit = "s" if is_latency else next(iter(METRICS[name].units)) if name in METRICS else ""
-        threshold = Threshold.parse(f"{text} >= 0{unit}", "metric", self.run.operations)
-        threshold.check(self.run.scenario, known=self.run.operations)
-        actual = threshold.judge(self).actual
+        figure = parse_figure(text, "metric", self.run.operations)
+        figure.check(self.run.scenario, known=self.run.operations, what=f"metric {figure.name}")
+        actual = figure.judge(self).actual
+        is_latency = figure.metric not in METRICS
         return actual / SECOND_NS if is_latency and actual is not None else actual
 
     def to_pandas(self) -> DataFrame:

@@ -53,6 +53,7 @@ from ssbench.core.records import (
     RunHeader,
     WorkerRecord,
 )
+from ssbench.core.text import bytes_text
 
 FORMAT = 2  #: history in docs/reference/stat-file.rst
 MAX_BLOCK = 64 << 20  #: a block that inflates to more bytes is refused
@@ -334,7 +335,10 @@ def _inflate(member: bytes, length: int, count_bytes: Callable[[int], None]) -> 
         raise _DamagedError(f"is cut off after {len(member)} of {length} bytes")
     crc, size = _TAIL.unpack_from(member, length - _TAIL.size)
     if size > MAX_BLOCK:
-        raise _DamagedError(f"would inflate to {size} bytes; at most {MAX_BLOCK} are read")
+        raise _DamagedError(
+            f"is damaged: its length would be {bytes_text(size)}, and blocks have at most"
+            f" {bytes_text(MAX_BLOCK)}"
+        )
     count_bytes(size)
     engine = ENGINE.decompressobj(-15)
     try:

@@ -335,7 +335,7 @@ def order_fault(names: Sequence[Name], prefix: Name) -> str:
     ascend; "" if nothing is."""
     others = len(names) - sum(map(methodcaller("startswith", prefix), names))
     if others:
-        return f"{others} names that don't begin with the prefix"
+        return f"{plural(others, 'name')} outside of the prefix"
     return "names that are not in order, or there twice" if out_of_order(names) else ""
 
 

@@ -19,7 +19,7 @@ from ssbench.core.errors import StorageError
 from ssbench.core.model import SECOND_NS, ErrorKind, Job, Timing
 from ssbench.core.naming import naming_of
 from ssbench.core.settings import StorageSettings, typed
-from ssbench.core.text import printable
+from ssbench.core.text import plural, printable
 from ssbench.storage.filetree import FileTree
 
 #: Bytes read at a time, to be sent. More cost more cache misses than they save calls.
@@ -220,7 +220,7 @@ class SourceFile:
     def _changed(self, *, sent: bool, timing: Timing | None = None) -> StorageError:
         when = "while it was sent" if sent else "since it was listed"
         size = os.fstat(self._fd).st_size
-        how = "" if size == self.size else f" ({size} bytes, not {self.size})"
+        how = "" if size == self.size else f" ({plural(size, 'byte')}, not {self.size:,})"
         return _fault(self.where, f"was changed {when}{how}", sent=sent, timing=timing)
 
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _FILE = "_file"  #: ``key_file=PATH`` names a file with the value of the secret option ``key``
 _SHOWN = 200  #: characters of a URL
+#: A host as of core.hostlist; an IPv6 address has colons in its brackets.
+_HOST_RANGE = re.compile(r"(?:\w+://)?[\w.-]+(?:\{[^}/]*\}|\[[\d,-]+\])", re.ASCII)
 
 
 class Identity(Hiding, frozen=True):
@@ -211,9 +213,13 @@ def check_http_url(url: str, what: str) -> str:
     if "@" in parts.netloc:
         raise UsageError(f"{what} holds a user or password: give those by their own options")
     clean = url.isprintable() and " " not in url
-    if parts.scheme not in ("http", "https") or not well_formed or not clean:
+    is_range = _HOST_RANGE.match(url)
+    if parts.scheme not in ("http", "https") or not well_formed or not clean or is_range:
         shown = repr(url) if "@" not in url else "(not shown, it holds an @)"
-        raise UsageError(f"{what} {shown} is invalid: it should look like http://host:port/path")
+        right = "it should look like http://host:port/path"
+        if is_range:
+            right = "only --ssh-workers takes ranges of hosts: repeat the option for each URL"
+        raise UsageError(f"{what} {shown} is invalid: {right}")
     return url
 
 

@@ -35,6 +35,8 @@ def test_a_url_after_storage_is_a_storage_url() -> None:
         ("--path /d", "--path is an option of --storage file"),
         ("--fsync", "give --storage file, or leave out --fsync"),
         ("--storage file --insecure", "--insecure is an option of --storage swift or s3 or webdav"),
+        ("--storage file --connect-timeout 5", "--connect-timeout: the store file has no connect"),
+        ("--storage noop --source-address ::1", "--source-address: the store noop has no connect"),
         ("--storage noop --storage-option x=s3cret", "this store has no options"),
         ("--storage-option key=s3cret", "key: is secret, and a command line can be read"),
         ("--noop --storage swift", "--noop is short for --storage noop"),

@@ -26,6 +26,7 @@ from ssbench.core.operations import (
     Effect,
     Operation,
 )
+from ssbench.core.text import plural
 
 CORRUPT, STALE = ErrorKind.CORRUPT, ErrorKind.STALE
 BLOCK_SIZE = 1000  #: less than what is received at a time
@@ -112,19 +113,19 @@ def test_any_flipped_bit_is_located(size: int, bit: int, cuts: list[int], versio
     assert found is not None
     # One or two bytes may be the beginning of an older version.
     if size > 8:
-        assert found == (CORRUPT, f"wrong from byte offset {bit // 8} on ({size} bytes)")
+        assert found == (CORRUPT, f"wrong from byte offset {bit // 8} on ({plural(size, 'byte')})")
 
 
 def test_wrong_lengths_are_reported() -> None:
     assert judged([body(0, 2999)]) == (
         CORRUPT,
-        "wrong from byte offset 2999 on (2999 bytes in place of 3000)",
+        "wrong from byte offset 2999 on (2,999 bytes in place of 3,000)",
     )
     assert judged([body(0, 3000), b"more"]) == (
         CORRUPT,
-        "wrong from byte offset 3000 on (3004 bytes in place of 3000)",
+        "wrong from byte offset 3000 on (3,004 bytes in place of 3,000)",
     )
-    assert judged([]) == (CORRUPT, "wrong from byte offset 0 on (0 bytes in place of 3000)")
+    assert judged([]) == (CORRUPT, "wrong from byte offset 0 on (0 bytes in place of 3,000)")
 
 
 def test_an_old_version_is_identified_by_number() -> None:

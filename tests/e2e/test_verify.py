@@ -154,5 +154,5 @@ def test_an_object_overwritten_by_others_is_found(
     assert {row["error"] for row in wrong} == {ErrorKind.CORRUPT}
     assert {row["object"] for row in wrong} == {3}
     place = f"{base}_000000/tiny_000003"
-    assert wrong[0]["detail"] == f"{place}: wrong from byte offset 0 on (5000 bytes)"
+    assert wrong[0]["detail"] == f"{place}: wrong from byte offset 0 on (5,000 bytes)"
     assert len(wrong) < len(rows)

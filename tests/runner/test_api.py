@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import inspect
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -75,8 +76,13 @@ def test_figures_operations_and_page_of_a_run(tmp_path: Path) -> None:
     assert stats.metric('max(READ, "tiny")') == stats.metric("max(READ)")
     with pytest.raises(ssbench.SsbenchError, match='"p99x" is no metric'):
         stats.metric("p99x")
-    with pytest.raises(ssbench.SsbenchError, match="does no HEAD"):
-        stats.metric("p99(HEAD)")
+    for figure, why in {
+        "p99(HEAD)": "metric p99(HEAD): the scenario does no HEAD",
+        "p99 READ": 'metric "p99 READ": character 5: "READ" is not expected there; as in p99(READ)',
+        "p99 > 1s": '"> 1s" is not expected there',
+    }.items():
+        with pytest.raises(ssbench.SsbenchError, match=re.escape(why)):
+            stats.metric(figure)
     found = stats.to_pandas()
     assert len(found) == 50
     assert found.counted.all()

@@ -86,7 +86,7 @@ def replace_by_folder(path: Path) -> None:
         (Path.unlink, "No such file or directory"),
         (replace_by_link, "is a symbolic link; links are not followed"),
         (replace_by_folder, "is no longer a regular file"),
-        (lambda path: path.write_bytes(b"x"), r"was changed since it was listed \(1 bytes, not"),
+        (lambda path: path.write_bytes(b"x"), r"was changed since it was listed \(1 byte, not"),
         (lambda path: path.write_bytes(bytes(SIZES[0])), "was changed since it was listed$"),
         (lambda path: os.mkfifo(path.with_name("p")) or os.rename(path.with_name("p"), path),
          "is no longer a regular file"),
@@ -118,7 +118,8 @@ def finish(file: SourceFile, pieces: Iterator[memoryview]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "says"), [(10, r"\(10 bytes, not \d+\)"), (SIZES[0] + 1, r"\(\d+ bytes, not \d+\)")]
+    ("size", "says"),
+    [(10, r"\(10 bytes, not [\d,]+\)"), (SIZES[0] + 1, r"\([\d,]+ bytes, not [\d,]+\)")],
 )
 def test_a_change_while_a_file_is_read_is_noticed(folder: Path, size: int, says: str) -> None:
     with source(folder).open(job()) as file:
@@ -319,7 +320,7 @@ def test_a_file_that_is_cut_while_the_kernel_sends_it_ends_the_connection(
     monkeypatch.setattr(os, "sendfile", cutting)
     bodies: list[bytes] = []
     with uploads(folder, [], bodies) as upload:
-        with pytest.raises(StorageError, match=r"while it was sent \(1000 bytes, not") as caught:
+        with pytest.raises(StorageError, match=r"while it was sent \(1,000 bytes, not") as caught:
             upload()
         assert (caught.value.kind, caught.value.sent) == (ErrorKind.SOURCE_FILE, True)
         upload(1)  # over a connection of its own

@@ -464,13 +464,16 @@ class SourceTally(Counts):
 
     #: Of successes, from start to last byte.
     service: Histogram = field(default_factory=Histogram)
-    response: Histogram | None = None  #: the same from due, of a stage of an open loop
+    response: Histogram | None = None  #: the same from due; None in a closed loop
 
     def merge(self, other: Counts) -> None:
         """Add ``other``, which stays as it is."""
         super().merge(other)
         if isinstance(other, SourceTally):
             self.service.merge(other.service)
+            if other.response is not None:
+                self.response = self.response or Histogram()
+                self.response.merge(other.response)
 
 
 class Source(NamedTuple):
@@ -569,3 +572,8 @@ def _count(tally: SourceTally, part: ResultGroup, shares: Shares, origin_ns: int
     known = durations_ns[durations_ns >= 0]
     if len(known) and not part.failed:
         tally.service.record_many(known)
+    if part.responses_ns is not None and not part.failed:
+        due = part.responses_ns[part.responses_ns >= 0]
+        if len(due):
+            tally.response = tally.response or Histogram()
+            tally.response.record_many(due)

@@ -239,14 +239,17 @@ class Threshold(Struct, frozen=True):
         *,
         known: Mapping[int, Operation] = OPERATIONS,
         open_loop: bool | None = None,
+        what: str = "",
     ) -> None:
         """Check that a run of the scenario can meet or miss the threshold.
 
         :param known: the run's operations.
+        :param what: an error calls the threshold; "": by itself.
         :param open_loop: whether its operations have due times; None: not known.
         :raises UsageError: the scenario does not have the size class or operation, or a closed loop
             does not have the metric.
         """
+        what = what or f"threshold {self}"
         names = [size.name for size in scenario.sizes]
         if self.size_class is not None and self.size_class not in names:
             wrong = f"the scenario has no size class {preview(self.size_class)}"
@@ -256,19 +259,19 @@ class Threshold(Struct, frozen=True):
                 operations = _like(self.size_class, self._operations(scenario, None, known))
                 classes = right.removeprefix("one of ")
                 right = f"operations: {', '.join(operations)}; size classes: {classes}"
-            raise UsageError(f"threshold {self}: {wrong}; {right}")
+            raise UsageError(f"{what}: {wrong}; {right}")
         done = self._operations(scenario, self.size_class, known)
         if self.operation is not None and self.operation.name not in done:
             wrong = f"the scenario does no {self.operation.name}"
             where = "" if self.size_class is None else f" of {preview(self.size_class)}"
             right = f"its operations are {', '.join(done)}"
-            raise UsageError(f"threshold {self}: {wrong}{where}; {right}")
+            raise UsageError(f"{what}: {wrong}{where}; {right}")
         if open_loop is False and self.metric.startswith("response_"):
             wrong = "a closed loop has no due times, so no response times"
-            raise UsageError(f"threshold {self}: {wrong}; use service_, or a run with a rate")
+            raise UsageError(f"{what}: {wrong}; use service_, or a run with a rate")
         if open_loop is False and self.metric == "late":
             wrong = "a closed loop has no due times, so nothing is late"
-            raise UsageError(f"threshold {self}: {wrong}; leave it out, or use a run with a rate")
+            raise UsageError(f"{what}: {wrong}; leave it out, or use a run with a rate")
 
     def judge(self, stats: RunStats) -> ThresholdResult:
         """Whether the run met it; without a measured value it did not.
@@ -337,9 +340,7 @@ def parse_figure(
     :param option, known: as of ``Threshold.parse``.
     :raises UsageError: there is no such figure.
     """
-    name = text.partition("(")[0].strip()
-    unit = next(iter(METRICS[name].units)) if name in METRICS else "s"
-    return Threshold.parse(f"{text} > 0{unit}", option, known)
+    return _Reader(text, option, known).figure()
 
 
 def thresholds_of(
@@ -446,6 +447,16 @@ class _Reader:
         number = self._number(metric)
         unit = self._unit(metric)
         return Threshold(metric, sign, number, unit, operation, size_class)
+
+    def figure(self) -> Threshold:
+        """Without a limit."""
+        metric = self._metric()
+        operation, size_class = self._scope(metric)
+        begin = self._here()
+        if rest := self._text[begin:].strip():
+            self._fail(begin, f"{preview(rest)} is not expected there", "as in p99(READ) or rate")
+        unit = next(iter(metric_of(metric).units))
+        return Threshold(metric, ">", Decimal(0), unit, operation, size_class)
 
     def _metric(self) -> str:
         begin = self._here()

@@ -29,6 +29,7 @@ from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Job, Timing
 from ssbench.core.naming import naming_of
 from ssbench.core.settings import StorageSettings
+from ssbench.core.text import plural
 from ssbench.storage.base import Action, Listed, Page, all_pages, listed_of, methods_of
 from ssbench.storage.directory import DirectorySource, file_contents
 from ssbench.storage.file.login import FileClient
@@ -165,9 +166,12 @@ class FileStorage(FileClient):
         )
         fault = None
         if wanted is not None and done < wanted:
-            fault = ErrorKind.TRUNCATED, f"{done} of {wanted} bytes from offset {offset} on"
+            fault = (
+                ErrorKind.TRUNCATED,
+                f"{done:,} of {plural(wanted, 'byte')} from offset {offset} on",
+            )
         elif done > self._most[job.size_class]:
-            fault = ErrorKind.OVERLONG, f"{done} bytes and more"
+            fault = ErrorKind.OVERLONG, f"{plural(done, 'byte')} and more"
         if fault:
             text = f"{self._where(job)}: {fault[1]}"
             raise StorageError(fault[0], text, status=timing.status, timing=timing)

@@ -19,6 +19,7 @@ from gevent import Timeout
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Timing
+from ssbench.core.text import plural
 from ssbench.storage.http.addresses import Remarks
 from ssbench.storage.http.response import (
     CHUNKED,
@@ -577,7 +578,7 @@ class Connection:
                 self.alive = True
             got = memoryview(self._buffer)[:count]
         if chunks is not None and chunks.rest:
-            raise BadResponse(f"{chunks.rest} bytes behind the last chunk")
+            raise BadResponse(f"{plural(chunks.rest, 'byte')} behind the last chunk")
         return received, first or now, abs(last)
 
     def _failure(self, error: Exception, head_length: int, uploaded: int) -> StorageError:

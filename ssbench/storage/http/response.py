@@ -24,7 +24,7 @@ from xml.parsers import expat  # nosec B406 # declarations, and with them entiti
 
 from ssbench.core.errors import SsbenchError, StorageError
 from ssbench.core.model import ErrorKind, Timing
-from ssbench.core.text import printable, shortened
+from ssbench.core.text import plural, printable, shortened
 
 MAX_HEAD = 65536  #: bytes of status line and headers; longer heads are rejected
 _MAX_CHUNK_LINE = 1024  #: bytes of a chunk's size and extensions
@@ -476,15 +476,15 @@ def check_range(headers: Mapping[str, str], timing: Timing, offset: int, length:
     found = _CONTENT_RANGE.fullmatch(stated)
     asked = f"bytes {offset}-{offset + length - 1}"
     if timing.status != 206:
-        wrong = f"status {timing.status} and {timing.bytes_moved} bytes, not 206"
+        wrong = f"status {timing.status} and {plural(timing.bytes_moved, 'byte')}, not 206"
     elif not found:
         wrong = f"Content-Range {stated[:80]!r}" if stated else "no Content-Range"
     elif (int(found[1]), int(found[2])) != (offset, offset + length - 1):
         wrong = stated
     elif timing.bytes_moved < length:
-        kind, wrong = ErrorKind.TRUNCATED, f"{timing.bytes_moved} bytes"
+        kind, wrong = ErrorKind.TRUNCATED, plural(timing.bytes_moved, "byte")
     elif timing.bytes_moved > length:
-        wrong = f"{timing.bytes_moved} bytes"
+        wrong = plural(timing.bytes_moved, "byte")
     else:
         return
     detail = f"range read of {asked}: the store returned {wrong}"

@@ -30,6 +30,7 @@ from ssbench.core.naming import (
 )
 from ssbench.core.part_times import summary
 from ssbench.core.settings import URL_CHOICES, StorageSettings
+from ssbench.core.text import plural
 from ssbench.storage.base import METHODS, Action, Listed, Page, all_pages, listed_of, methods_of
 from ssbench.storage.directory import PIECE, DirectorySource, file_contents
 from ssbench.storage.http.addresses import parse_storage_url
@@ -744,7 +745,7 @@ class RangedReads:
                 ErrorKind.PROTOCOL, job, f"{lacking} with the first of its parts", first.timing
             )
         if self._verifies and size != job.size:
-            wrong = f"{size} bytes in place of {job.size}"
+            wrong = f"{plural(size, 'byte')} in place of {job.size:,}"
             raise self._failure(ErrorKind.CORRUPT, job, wrong, first.timing)
 
         def further(start: int) -> PartTiming:

@@ -149,7 +149,7 @@ class S3Error(NamedTuple):
     endpoint: str = ""  #: where the bucket is served
 
     def __str__(self) -> str:
-        return ": ".join(filter(None, (self.code, self.message)))
+        return ": ".join(dict.fromkeys(filter(None, (self.code, self.message))))
 
 
 def error_of(body: bytes) -> S3Error:

@@ -105,8 +105,8 @@ def test_entries_are_counted_without_marks(step: int) -> None:
     (listing("a")[:-9], "expected a listing"),
     (listing("a", "b", "c"), "3 entries, where 2 were requested"),
     (listing("a", "b", "a0"), "3 entries, where 2 were requested"),
-    (listing("a", "b"), "1 names that don't begin with the prefix"),
-    (listing("a1", prefixes=("b/",)), "1 names that don't begin with the prefix"),
+    (listing("a", "b"), "1 name outside of the prefix"),
+    (listing("a1", prefixes=("b/",)), "1 name outside of the prefix"),
     (listing("a1", "a1"), "not in order, or there twice"),
     (in_namespace(listing("a2", "a1")), "not in order, or there twice"),
     (listing("a%2B", "a%2A", more=QUOTED), "not in order, or there twice"),
@@ -118,6 +118,11 @@ def test_a_page_that_is_none_is_refused(data: bytes, says: str) -> None:
     with pytest.raises(StorageError, match=re.escape(says)) as caught:
         counter.check(TIMING)
     assert caught.value.timing == TIMING
+
+
+def test_a_message_that_repeats_the_code_is_said_once() -> None:
+    assert str(S3Error("NotImplemented", "NotImplemented")) == "NotImplemented"
+    assert str(S3Error("NoSuchKey", "It is gone")) == "NoSuchKey: It is gone"
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def counted(
 
 @pytest.mark.parametrize(("body", "wrong"), [
     (b"tiny_1\ntiny", "cut off within a name"),
-    (b"tiny_1\nsmall_1\n", "of 1 names that don't begin with the prefix"),
+    (b"tiny_1\nsmall_1\n", "of 1 name outside of the prefix"),
     (b"tiny_1\ntiny_1\n", "of names that are not in order, or there twice"),
     (b"tiny_2\ntiny_1\n", "of names that are not in order, or there twice"),
     (b"".join(b"tiny_%02d\n" % n for n in range(11)), "of 11 names, where 10 were requested"),

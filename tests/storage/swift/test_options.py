@@ -72,6 +72,15 @@ def test_invalid_urls(url: str) -> None:
         check_http_url(url, "auth URL")
 
 
+@pytest.mark.parametrize(
+    "url", ["http://node[01-02]:9000/v1", "node[1,3]:9000", "node{1...2}:9000", "http://n{a,b}/dav"]
+)
+def test_a_range_of_hosts_is_refused(url: str) -> None:
+    with pytest.raises(UsageError, match="only --ssh-workers takes ranges of hosts: repeat"):
+        check_http_url(url, "the URL")
+    assert check_http_url("http://[::1]:80/{a,b}[1]", "the URL")
+
+
 @pytest.mark.parametrize("auth", ["http://::1]:8080/v3", "http://[::1/v3"])
 def test_an_auth_url_with_an_unclosed_bracket_is_rejected(auth: str) -> None:
     with pytest.raises(UsageError, match="is invalid: it should look like"):
