@@ -67,6 +67,9 @@ _SHOWN_COLUMNS = [1 + Result._fields.index(name) for name in
           ("operation", "error", "first_byte_ns", "last_byte_ns")]  # fmt: skip
 
 
+_NAMED = {Ack: "batches", Returned: "numbers"}  #: batches or jobs that a message names
+
+
 class Children(Protocol):
     """Worker processes that were started for the master: LocalWorkers, SshWorkers."""
 
@@ -259,7 +262,7 @@ class Master:
             sampled = profile and sampler.start()
             now_ns = self._next_tick_ns = self._clock()
             machine.announce(now_ns, time.time())
-            self._drain_machines()  # the phase's record comes before those of its workers
+            self._write_records(machine)  # they come before those of its workers
             self._hosts.enter(self.settings.run_id, plan.phase, now_ns)
             while machine.state is PhaseState.CONNECTING:
                 self._poll(WAIT_S)
@@ -289,7 +292,7 @@ class Master:
         self._show(self._clock())
         self._show_wait("")
         machine.close()
-        self._drain_machines()
+        self._check_machines()
         self._hosts.leave()
         for observer in self._observers:
             observer.end_phase()
@@ -392,14 +395,21 @@ class Master:
         now_ns = self._clock()
         if now_ns >= self._next_tick_ns:
             self._tick(now_ns)
-        self._drain_machines()
+        self._check_machines()
 
     def _admits(self, message: Any, size_bytes: int) -> bool:
-        """Whether a worker may send this: it is present and can pay, or comes or goes. Results cost
-        nothing but their message, unless they are rejected."""
+        """Whether a worker may send this: it is present and can pay, or comes or goes.
+
+        It pays for the message, the batches and jobs that it names, and its size; for that of
+        results only if they are rejected.
+        """
         kind, sender = type(message), message.incarnation
-        more = 0 if kind is Results else size_bytes // BYTES_OF_MESSAGE
-        if self.workers.charge(sender, 1 + more):
+        if kind is Results:
+            cost = 1 + len(message.acked)
+        else:
+            named = getattr(message, _NAMED[kind]) if kind in _NAMED else ()
+            cost = 1 + len(named) + size_bytes // BYTES_OF_MESSAGE
+        if self.workers.charge(sender, cost):
             return True
         stale = sender not in self.workers.present
         self._rejected += not stale or kind is Results
@@ -422,11 +432,9 @@ class Master:
             self.recorder.write(record)
         phase.records.clear()
 
-    def _drain_machines(self) -> None:
-        """Write the machines' records, and show their warnings."""
+    def _check_machines(self) -> None:
+        """Show the machines' warnings, and abort the phase if the run must end."""
         phase, workers = self._phase, self.workers
-        if phase:
-            self._write_records(phase)
         for machine in (workers, phase):
             if machine and machine.warnings:
                 for line in machine.warnings:

@@ -311,9 +311,10 @@ class PhaseMachine:
         while self.schedule.advance(now_ns):  # on a busy host it may be time for several
             self._allocate(self.schedule.began_ns)
             self._mark("stage", self.schedule.began_ns)
-        if self.schedule.stage.is_ramp_of_users and now_ns >= self._next_ramp_ns:
-            self._allocate(now_ns)
+        if now_ns >= self._next_ramp_ns:
             self._next_ramp_ns = now_ns + _RAMP_NS
+            if self.schedule.stage.is_ramp_of_users:
+                self._allocate(now_ns)
         ending = self._abort or self._why_stop(now_ns)
         end_ns = self.schedule.end_ns
         if ending == _OVER and end_ns is not None and self.schedule.behind_barrier is not None:
@@ -412,23 +413,17 @@ class PhaseMachine:
 
     def receive(self, message: Ack | Returned, now_ns: int) -> None:
         """A worker has batches, or returns jobs that it has not started."""
-        numbers = message.batches if isinstance(message, Ack) else message.numbers
-        if not self._workers.charge(message.incarnation, len(numbers)):
-            return
         if message.run != self._workers.settings.run_id:
             return
         if isinstance(message, Ack):
-            self.dispatcher.acked(message.incarnation, numbers, now_ns)
+            self.dispatcher.acked(message.incarnation, message.batches, now_ns)
         else:
-            self.dispatcher.returned(message.incarnation, numbers)
+            self.dispatcher.returned(message.incarnation, message.numbers)
 
     def receive_results(self, results: Results, now_ns: int) -> Sequence[Any] | None:
         """Returns the columns of results; None if they are rejected, and must not be recorded: they
         are of another phase, one of the jobs is not the worker's, or they are impossible."""
         here, dispatcher = (self._workers.settings.run_id, self._plan.phase), self.dispatcher
-        if not self._workers.charge(results.incarnation, len(results.acked)):
-            dispatcher.counts.rejected += 1
-            return None
         if (results.run, results.phase) != here:
             dispatcher.counts.rejected += 1
             return None

@@ -520,15 +520,12 @@ class Workers:
 
     def wait_s(self, now_ns: int) -> float:
         """How long until the next control state is due, at most."""
-        return max(self._due_ns - now_ns, 0) / SECOND_NS
-
-    @property
-    def _due_ns(self) -> int:
-        return self._changed_state_ns if self.state_changed else self._next_state_ns
+        due_ns = self._changed_state_ns if self.state_changed else self._next_state_ns
+        return max(due_ns - now_ns, 0) / SECOND_NS
 
     def control_state(self, now_ns: int, *, at_once: bool = False) -> ControlState | None:
         """The control state to send now; None if none is due, unless it is wanted at once."""
-        if not at_once and now_ns < self._due_ns:
+        if not at_once and self.wait_s(now_ns):
             return None
         self.state_changed = False
         named = len(self.present) + len(self.refused)

@@ -282,7 +282,7 @@ class StageSchedule:
         behind = index + 1
         while behind < len(stages) and not stages[behind].barrier:
             behind += 1
-        self.index = self._first = index  #: of the current stage
+        self._first = index
         #: The stages between two barriers that the current one is among.
         self.together = stages[index:behind]
         #: The stage behind the next barrier; None: there is no barrier any more.
@@ -295,20 +295,14 @@ class StageSchedule:
         ]
         #: When the last stage before a barrier, or of all, ends; None if it has no end.
         self.end_ns = self._edges_ns[-1]
+        self._enter(index)
 
-    @property
-    def stage(self) -> Stage:
-        return self._stages[self.index]
-
-    @property
-    def began_ns(self) -> int:
-        """When the current stage began."""
-        return self._edges_ns[self.index - self._first] or 0
-
-    @property
-    def next_ns(self) -> int | None:
-        """When the current stage ends; None if it has no end."""
-        return self._edges_ns[self.index - self._first + 1]
+    def _enter(self, index: int) -> None:
+        self.index = index  #: of the current stage
+        self.stage = self._stages[index]
+        began_ns, self.next_ns = self._edges_ns[index - self._first :][:2]
+        #: When the current stage began; it ends at ``next_ns``, None: never.
+        self.began_ns = began_ns or 0
 
     def users_at(self, now_ns: int) -> int | None:
         """How many users the current stage is to have now; None: as many as before."""
@@ -345,5 +339,5 @@ class StageSchedule:
         end_ns = self.next_ns
         if end_ns is None or now_ns < end_ns or self.index + 1 == self._first + len(self.together):
             return False
-        self.index += 1
+        self._enter(self.index + 1)
         return True
