@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from textwrap import wrap
 
 from ssbench.core.text import printable, shortened
 from ssbench.report.as_classic import run_text
@@ -88,11 +89,16 @@ def _rendered(report: Report, most: int | None) -> str:
 
 
 def summary_lines(report: Report) -> Iterator[str]:
-    """The report's last lines: at most eight."""
+    """The report's last lines. What is too long for one goes on in the next; a path never does."""
     for row in report["summary"].tables[0].rows:
         topic, text = row["topic"], row["text"]
-        fits = TOPIC_WIDTH + len(text) <= WIDTH or topic != "Results"
-        yield f"{topic:{TOPIC_WIDTH}}{text}" if fits else text
+        if topic == "Results":
+            yield text if TOPIC_WIDTH + len(text) > WIDTH else f"{topic:{TOPIC_WIDTH}}{text}"
+            continue
+        first = f"{topic:{TOPIC_WIDTH}}"
+        indent = " " * TOPIC_WIDTH
+        yield from wrap(text, WIDTH, initial_indent=first, subsequent_indent=indent,
+                        break_on_hyphens=False) or [first]  # fmt: skip
 
 
 def series_text(report: Report, most: int | None) -> str:

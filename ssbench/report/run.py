@@ -445,15 +445,23 @@ def _stage(stats: RunStats, index: int, percents: Sequence[float]) -> list[Fact]
 
 
 def _in_time(stats: RunStats, stage: int) -> list[Fact]:
-    """Nothing in a closed loop."""
+    """Nothing in a closed loop; zeros of a stage of which nothing was started."""
     if not stats.lateness.count:
         return []
     punctuality = stats.punctuality.get(stage)
     found = punctuality and punctuality.in_time
-    missed = punctuality and stats.missed_rate(stage)
+    missed = stats.missed_rate(stage)
     return [
-        fact("due", found and found.due, COUNT, "operations due in it that were started", "json"),
-        fact("due_completed", found and found.completed, COUNT, "of these, by its end", "json"),
+        fact(
+            "due",
+            found.due if found else 0,
+            COUNT,
+            "operations due in it that were started",
+            "json",
+        ),
+        fact(
+            "due_completed", found.completed if found else 0, COUNT, "of these, by its end", "json"
+        ),
         fact("rate_missed", missed, WORD, "whether it missed its rate", "json"),
     ]
 

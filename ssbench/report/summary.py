@@ -1,4 +1,4 @@
-"""The summary that ends a report: what a reader wants to know first, in eight lines at most.
+"""The summary that ends a report: what a reader wants to know first, of eight topics at most.
 
 It is made from the report's other sections, and computes no figure of its own.
 """
@@ -38,8 +38,9 @@ if TYPE_CHECKING:
 
 WIDTH = 80  #: of a line, its topic included
 TOPIC_WIDTH = 12
-_MOST = 8  #: lines
+_MOST = 8  #: topics
 _TEXT_WIDTH = WIDTH - TOPIC_WIDTH
+_NAME_WIDTH = 60  #: of a scenario: the only text that is cut
 
 _NO_LATENCY = "none: no operation succeeded"
 
@@ -108,7 +109,7 @@ def of_run(sections: Mapping[str, Section], steady: bool | None, stats_file: str
 def _section(
     lines: Sequence[tuple[str, str]], figures: Sequence[Fact], results: str | None
 ) -> Section:
-    rows = [(topic, shortened(printable(text), _TEXT_WIDTH)) for topic, text in lines]
+    rows = [(topic, printable(text)) for topic, text in lines]
     if results is not None:
         if results.startswith("/tmp/") and len(rows) < _MOST - 1:  # nosec B108 # only a message
             rows.append(("Kept", "until a reboot empties /tmp; --results-dir sets another folder"))
@@ -327,7 +328,7 @@ def _run(run: Row, settings: Row, total: Row, stages: Sequence[Row]) -> str:
     parts = [f"{users} on {plural(workers, 'worker') if workers else 'unknown workers'}"]
     parts += [] if seconds is None else [f"{seconds:.1f} s"]
     parts += [] if run["ended"] == "complete" else [run["ended"]]
-    return f"{', '.join(parts)}: {settings['scenario_name']}"
+    return f"{', '.join(parts)}: {shortened(settings['scenario_name'], _NAME_WIDTH)}"
 
 
 def of_series(
@@ -371,7 +372,7 @@ def of_series(
             "Run",
             f"{plural(len(rows), 'step')}, {_loads((least, most), over)}"
             + (f", {short} not counted (users missing)" if short else "")
-            + f": {name}",
+            + f": {shortened(name, _NAME_WIDTH)}",
         ),
     ]
     if search is not None:
@@ -519,7 +520,7 @@ def of_comparison(
         ("Steadiness", _of_runs(steadiness, runs_named)),
         ("Failures", failures),
         ("Bottleneck", _of_runs(whose if len(set(whose)) == 1 else short, runs_named)),
-        ("Run", f"{what}: {', '.join(scenarios)}"),
+        ("Run", f"{what}: {', '.join(shortened(each, _NAME_WIDTH) for each in scenarios)}"),
     ]
     missed = list(dict.fromkeys(rule for rule, passed in judged if not passed))
     if judged:

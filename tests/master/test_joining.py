@@ -122,8 +122,8 @@ def test_a_failed_renewal_is_reported_once_and_gives_a_new_serial() -> None:
 def test_workers_learn_once_of_credentials_that_no_others_replace() -> None:
     here = Scene()
     wanted = (
-        "The credentials could not be renewed: the key is gone; there are no others, so operations"
-        " fail at once"
+        "The credentials could not be renewed: the key is gone; there are no other credentials, so"
+        " operations fail at once"
     )
     for serial in (2, 3):
         here.workers.renewed(RejectedError("the key is gone"), 0)
@@ -139,12 +139,13 @@ def test_rejected_identities_are_named_once() -> None:
     here = Scene()
     store = {"identities": [("ann", {}), ("bob", {}), ("cee", {})]}
     here.workers.settings = replace(SETTINGS, store=store)
-    text = "The store rejects the credentials of {}, and there are no others, so operations fail at"
+    text = "The store rejects the credentials of {}; there are no other credentials, so"
     for serial, rejected in ((2, (2,)), (3, (2,)), (4, (1, 2, 3))):
         here.workers.renewed(replace(with_token("old", serial), rejected=rejected), 0)
         assert here.workers.settings.newest.rejected == rejected
     assert here.workers.warnings == [
-        f"{text.format('1 identity')} once: bob", f"{text.format('2 identities')} once: ann, cee",
+        f"{text.format(many)} operations fail at once: {names}"
+        for many, names in (("1 identity", "bob"), ("2 identities", "ann, cee"))
     ]  # fmt: skip
     here.workers.renewed(RejectedError("all are gone"), 0)
     assert here.workers.settings.newest.rejected == (1, 2, 3)

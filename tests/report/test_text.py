@@ -182,7 +182,7 @@ def test_no_name_controls_the_terminal(name: str) -> None:
 
 
 @given(names, names, names, names)
-def test_a_summary_has_eight_lines_of_80_columns(
+def test_a_summary_has_eight_topics_in_lines_of_80_columns(
     name: str, worker: str, policy: str, path: str
 ) -> None:
     """Invariant: for any names; only a path may be longer, on a line of its own."""
@@ -191,9 +191,17 @@ def test_a_summary_has_eight_lines_of_80_columns(
     thresholds = [Threshold.parse(f"p{n}(READ) < 1us") for n in range(1, 30)]
     made = of_run(runs.stats_of(records), thresholds=thresholds, stats_file=path)
     *lines, _last = render(made, "text").partition("\nThroughput  ")[2].splitlines()
-    assert len(lines) == 7
+    topics = ["Latency", "Steadiness", "Failures", "Bottleneck", "Run", "Thresholds"]
+    assert [word for line in lines[1:] if (word := line[:12].strip())][: len(topics)] == topics
     assert all(len(line) <= 80 for line in lines[1:])
     assert len(lines[0]) <= 68
+
+
+def test_no_figure_of_a_summary_is_cut() -> None:
+    records = [*runs.normal()[:-1], runs.footer(lost=123_456_789_012, late=123_456_789_013)]
+    text = render(of_run(runs.stats_of(records)), "text").partition("\nFailures  ")[2]
+    words = " ".join(text.partition("\nBottleneck")[0].split())
+    assert words.endswith("; 123,456,789,012 lost, 123,456,789,013 never started")
 
 
 def test_what_is_no_complete_run_is_an_error_in_junit() -> None:

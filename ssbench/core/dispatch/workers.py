@@ -582,7 +582,7 @@ class Workers:
             fault, rejected = str(outcome), newest.rejected
             if isinstance(outcome, RejectedError):
                 rejected = tuple(range(1, len(names) + 1)) or (0,)
-                fault += "; there are no others, so operations fail at once"
+                fault += "; there are no other credentials, so operations fail at once"
             if fault != self._renewal_fault:  # it may occur once a second
                 self.warnings.append(f"The credentials could not be renewed: {fault}")
             self._renewal_fault = fault
@@ -593,7 +593,7 @@ class Workers:
         if rejected_names:
             self.warnings.append(
                 f"The store rejects the credentials of"
-                f" {plural(len(rejected_names), 'identity')}, and there are no others, so"
+                f" {plural(len(rejected_names), 'identity')}; there are no other credentials, so"
                 f" operations fail at once: {printable(first_of(rejected_names, 10))}"
             )
         self.settings = replace(self.settings, credentials=credentials)

@@ -182,7 +182,7 @@ def arrivals(stats: RunStats) -> Arrivals | None:
         found.completed,
         run.late,
         (stats.lateness.mean or 0) / 1e9,
-        tuple(filter(stats.missed_rate, sorted(stats.punctuality))),
+        tuple(filter(stats.missed_rate, range(stats.stage_count))),
     )
 
 

@@ -341,7 +341,7 @@ class RunStats:
     def _misses(self, found: Punctuality | None, own: Sequence[tuple[int, Stage | Group]]) -> bool:
         """Whether the loads of these stages missed their rates, by response times or, of few
         operations, by the number that fell due and was never started."""
-        if found is None or found.missed or not self.run.late or any(self.chosen.names):
+        if (found and found.missed) or not self.run.late or any(self.chosen.names):
             return bool(found and found.missed)
         expected = 0.0
         for stage, of in own:
@@ -351,7 +351,8 @@ class RunStats:
             expected += mean * (self.stage_seconds(stage) or 0.0)
         is_random = self.run.scenario.arrivals != "uniform"
         chance = _SURE * expected**0.5 if is_random else 2 * len(own)
-        return expected - found.in_time.due > max(chance, _NEVER_STARTED * expected)
+        started = found.in_time.due if found else 0
+        return expected - started > max(chance, _NEVER_STARTED * expected)
 
     def stages(self) -> list[Source]:
         """The stages of the load with results, where there are several."""

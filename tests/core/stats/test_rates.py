@@ -21,6 +21,7 @@ from ssbench.core.stats.steps import Step
 from ssbench.core.stats.tally import SHARE, Basis
 from ssbench.core.stats.thresholds import Threshold
 from ssbench.core.stats.windows import LastStart, Windows
+from ssbench.report import of_run
 from tests.report import runs
 from tests.report.runs import render
 
@@ -124,6 +125,29 @@ def test_a_stage_and_a_group_of_few_operations_miss_their_rates_by_what_was_neve
     seen = arrivals(found)
     assert seen is not None
     assert seen.missed_stages == (0,)
+
+
+def test_a_stage_of_which_nothing_was_started_misses_its_rate() -> None:
+    """Behind the queue of the stage before: its operations fell due, and none began."""
+    stages = [{"name": "rush", "seconds": 5, "rate": 100}, {"name": "few", "seconds": 2, "rate": 3}]
+    given = {key: value for key, value in runs.SCENARIO.items() if key != "operation_count"}
+    found = RunStats.of(
+        [
+            runs.header(scenario=given | {"stages": stages}),
+            PhaseRecord(Phase.RUN, runs.STARTED_AT, 1),
+            MarkRecord(0, "stage", 0, 1, 100.0),
+            runs.batch(served(100, 5, 50)[:350]),
+            MarkRecord(5 * SECOND, "stage", 1, 1, 3.0),
+            MarkRecord(7 * SECOND, "end", 1, 1, 3.0),
+            runs.footer(sent=350, late=156),
+        ]
+    )
+    assert (found.missed_rate(0), found.missed_rate(1)) == (True, True)
+    seen = arrivals(found)
+    assert seen is not None
+    assert seen.missed_stages == (0, 1)
+    few = of_run(found)["stages"].tables[0].rows[1]
+    assert (few["due"], few["due_completed"], few["rate_missed"]) == (0, 0, True)
 
 
 def served(rate: float, seconds: float, per_s: float = 200) -> list[Result]:
