@@ -31,7 +31,7 @@ from ssbench.core.scenario.scenario import OPTIONS as OF_SCENARIO
 from ssbench.core.settings import TransportConfig
 from ssbench.core.stats.budget import MEMORY
 from ssbench.core.stats.selection import OPTIONS as SELECTION
-from ssbench.runner.config import RunConfig, SearchConfig, threshold
+from ssbench.runner.config import OVER, RunConfig, SearchConfig, threshold
 from ssbench.storage.options import StoreOptions
 from ssbench.storage.registry import ROWS, options_of
 
@@ -59,7 +59,7 @@ def swept(text: str, known: Collection[str], example: str) -> tuple[str, list[st
 
 def sweep(text: str) -> SweepLoads:
     """``users=1,20,40`` or ``rate=100,200``."""
-    from ssbench.core.stats.steps import OVER, SweepLoads  # lazy: few commands need it
+    from ssbench.core.stats.steps import SweepLoads  # lazy: few commands need it
 
     over, values = swept(text, OVER, "users=1,20,40 or rate=100,200")
     unit: units.Unit[int] | units.Unit[float] = units.count if over == "users" else units.rate

@@ -24,7 +24,7 @@ from ssbench.cli.options import FEW_ERRORS
 from ssbench.commands.base import running, serving, summary_rows, tell_report
 from ssbench.core.errors import ExitStatus, UsageError
 from ssbench.live.watch import Watch
-from ssbench.runner.config import RunConfig, SearchConfig, threshold
+from ssbench.runner.config import OVER, RunConfig, SearchConfig, threshold
 
 if TYPE_CHECKING:
     from ssbench.live.web import LivePage
@@ -91,8 +91,6 @@ def sweep_config(ns: argparse.Namespace, environ: Mapping[str, str]) -> RunConfi
     check_run_files(ns)
     if ns.sweep is None:
         return run_config(ns, environ)
-    from ssbench.core.stats.steps import OVER  # loaded, as --sweep was read
-
     key, option = OVER[ns.sweep.over], "-u" if ns.sweep.over == "users" else "--rate"
     if ns.sweep.over in ns.given:
         raise UsageError(f"--sweep sets the {ns.sweep.over}: leave out {option}")
@@ -106,8 +104,6 @@ def search_config(
 
     :raises UsageError: options that exclude each other.
     """
-    from ssbench.core.stats.steps import OVER
-
     by_users = ns.over == "users"
     if by_users:
         if "users" in ns.given:

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.live import Live
 
-MODES = ("chars", "live", "none")  #: values of --progress
 _LINE_EVERY_S = 10.0  #: elsewhere than on a terminal
 #: A wait is shown after this many seconds: on a terminal, and elsewhere.
 _WAIT_SHOWN_S, _WAIT_TOLD_S = 1.0, 3.0
@@ -90,8 +89,8 @@ class Terminal(Sink):
     """Stderr. On a terminal rich replaces the display in place; elsewhere there is a line every few
     seconds. One line of each phase stays.
 
-    :param mode: of MODES. "chars" shows a character per operation of the run, and all else as
-        "live" does; "none" shows only messages.
+    :param mode: the value of --progress. "chars" shows a character per operation of the run, and
+        all else as "live" does; "none" shows only messages.
     :param quiet: show no ``info`` messages, and no line of a phase that has ended.
     """
 
@@ -447,7 +446,7 @@ def make_progress(
     watch: Watch | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Watch:
-    """An observer with the display of a mode of MODES.
+    """An observer with the display of a mode, which is the value of --progress.
 
     :param stream: None: stderr.
     :param quiet: the mode is "none", and info messages are not shown.

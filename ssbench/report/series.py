@@ -70,7 +70,7 @@ class SeriesSettings(Struct, frozen=True):
     """What all steps of a series have in common.
 
     :param name: of the scenario.
-    :param over: a key of core.stats.steps.OVER.
+    :param over: "users" or "rate".
     :param percentiles: of the latencies of each step; 100 is the maximum.
     :param thresholds: that each step is judged by.
     :param search: where the loads are searched for.

@@ -325,13 +325,16 @@ def percent(text: str) -> float:
     return units.tolerance.of_text(text) / 100
 
 
+#: What a series of runs can be over -> the scenario's key.
+OVER = {"users": "user_count", "rate": "rate"}
+
+
 class SearchConfig(Struct, frozen=True):
     """How to search for the highest load that meets the thresholds, which are the RunConfig's."""
 
     # fmt: off
-    #: A key of core.stats.steps.OVER.
     over: Annotated[str,
-        of_field("--over", str, SEARCH, "what to double, then bisect", choices=("users", "rate"),
+        of_field("--over", str, SEARCH, "what to double, then bisect", choices=tuple(OVER),
             brief="what to increase")] = "users"
     first: Annotated[float | None,
         of_field("--start", units.rate, SEARCH,

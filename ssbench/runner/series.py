@@ -14,13 +14,13 @@ from ssbench.core.live import Observer
 from ssbench.core.scenario.checks import ValidationErrors, suggest
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.scenario.syntax import read_object
-from ssbench.core.stats.steps import OVER, Search, Step, seed_of_step
+from ssbench.core.stats.steps import Search, Step, seed_of_step
 from ssbench.core.stats.thresholds import thresholds_of
 from ssbench.core.units import MAX_RATE, preview
 from ssbench.report.model import all_percentiles
 from ssbench.report.series import SeriesSettings
 from ssbench.runner import open_session, resolve
-from ssbench.runner.config import RunConfig, SearchConfig
+from ssbench.runner.config import OVER, RunConfig, SearchConfig
 from ssbench.runner.results import read_stats
 from ssbench.runner.session import Session
 from ssbench.runner.single_run import Run
@@ -37,7 +37,7 @@ _FIRST = {"users": 1.0, "rate": 10.0}
 class StepRunner(ABC):
     """Runs step by step. Iterate over it to run it: each step is yielded when it is over.
 
-    :param over: a key of core.stats.steps.OVER.
+    :param over: a key of OVER.
     :raises UsageError: a value is not valid, the scenario has errors, or a stat file exists.
     """
 

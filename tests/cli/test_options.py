@@ -15,7 +15,6 @@ from ssbench.cli.parser import LETTERS
 from ssbench.cli.worker_options import WORKER, worker_parser
 from ssbench.commands.bench.settings import bench_words
 from ssbench.commands.transfer.settings import upload_words
-from ssbench.core.scenario.values import ARRIVALS
 from tests.cli.shell import Shell
 
 
@@ -300,11 +299,6 @@ def test_existing_objects_are_for_scenarios_only() -> None:
     assert [name for name, each in rows.items() if "existing" in each] == [
         "run-scenario", "find-limit", "ab",
     ]  # fmt: skip
-
-
-def test_arrivals_are_those_of_a_scenario() -> None:
-    (row,) = (row for row in COMMANDS["run-scenario"].rows if row.name == "arrivals")
-    assert row.choices == ARRIVALS
 
 
 def test_find_limit_has_the_run_options_that_it_does_not_set_itself() -> None:

@@ -12,10 +12,11 @@ import pytest
 from msgspec.structs import replace
 
 from ssbench.cli.console import log_to_stderr, tell
+from ssbench.cli.options import PROGRESS
 from ssbench.core.live import OperationProgress, RunProgress, WorkerProgress
 from ssbench.core.model import ErrorKind, Phase
 from ssbench.core.operations import CREATE, READ, Operation
-from ssbench.live.terminal import LEGEND, MODES, make_progress
+from ssbench.live.terminal import LEGEND, make_progress
 from ssbench.live.watch import Watch, figures, operation_rows, rate_text
 from tests.fakes.terminal import FakeTerminal
 
@@ -136,7 +137,7 @@ def screen_after(output: str, width: int = 200) -> list[str]:
     return terminal.shown
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", PROGRESS.choices)
 def test_no_control_characters_without_a_terminal(mode: str) -> None:
     stream, clock = io.StringIO(), Clock()
     run_through(make_progress(mode, stream, XTERM, clock=clock), clock)
@@ -413,7 +414,7 @@ def test_a_brief_display_shows_the_course_and_leaves_nothing() -> None:
     assert stream.getvalue() == "Benchmark run 0:10: 40 of 80 (50 %), 4/s, 0 errors\n"
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", PROGRESS.choices)
 def test_an_unread_stderr_does_not_block_the_run(mode: str) -> None:
     reader, writer = os.pipe()
     os.close(reader)
@@ -444,7 +445,7 @@ def test_a_slow_reader_gets_every_character_without_blocking_the_run() -> None:
     assert shown.decode().removeprefix(LEGEND).count(".") == 200_000
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", PROGRESS.choices)
 def test_a_stopped_terminal_delays_no_run_and_gets_all_messages_later(mode: str) -> None:
     """More than a pipe takes, of which nothing is read before the run is over."""
     reader, writer = os.pipe()

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from ssbench.core.arrivals import uniform
 from ssbench.core.columns import JOB_SCHEMAS, JobLayout, pack_results
 from ssbench.core.live import RunProgress
 from ssbench.core.messages import Bye, Jobs, Ready, Results, decode, pack
@@ -18,7 +19,7 @@ from ssbench.core.model import SECOND_NS, Job, Phase, Stage
 from ssbench.core.operations import READ
 from ssbench.core.records import MarkRecord
 from ssbench.core.stats.steady import SteadyStateDetector
-from ssbench.core.workload.pacing import START_DELAY_NS, DueTimes, uniform
+from ssbench.core.workload.pacing import START_DELAY_NS, DueTimes
 from ssbench.master.phase_machine import WAIT_S, PhaseMachine, PhaseOutcome, PhasePlan, PhaseState
 from tests.core.workload.fleet import Ledger, packed, row
 from tests.master import test_joining

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 from msgspec.structs import asdict, replace
 
 from ssbench.core import units
+from ssbench.core.arrivals import MODELS
 from ssbench.core.distributions import SHUFFLE, UNIFORM, Pick
 from ssbench.core.hiding import Hiding
 from ssbench.core.model import (
@@ -128,13 +129,13 @@ class Scenario(Hiding, frozen=True, eq=False):
         "none: a closed loop",
         option=overriding("--rate", LOAD,
             "target arrival rate in operations/s (open loop)"))] = None
-    #: A name of pacing.MODELS; "replayed".
-    arrivals: Annotated[str, Key(values.one_of(values.ARRIVALS, "an arrival model"),
+    #: A name of MODELS; "replayed".
+    arrivals: Annotated[str, Key(values.one_of(MODELS, "an arrival model"),
         "Open loop: evenly spaced or random arrivals.",
         of_header=values.any_text,
         option=overriding("--arrivals", LOAD,
             "open loop: evenly spaced (uniform) or random (poisson) arrivals [default: uniform]",
-            type=str, choices=values.ARRIVALS))] = "uniform"
+            type=str, choices=tuple(MODELS)))] = "uniform"
     #: Seconds, least and longest.
     think_time: Annotated[tuple[float, float] | None, Key(values.think_time,
         "Closed loop: how long a user pauses after each operation; of two numbers, uniform "

@@ -45,7 +45,6 @@ MAX_BLOCK = 1 << 30
 #: Of objects, as SDKs send them.
 CHECKSUMS = ("none", "crc32c", "crc64nvme", "sha256", "md5")
 CHECKSUM_PLACES = ("header", "trailer")
-ARRIVALS = ("uniform", "poisson")  #: pacing.MODELS
 
 MAX_CONDITIONS = 100
 MAX_HEADER = 4096  #: characters of a header's value

@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from ssbench.core.stats.thresholds import Threshold, ThresholdResult
 
 
-#: What a series of runs can be over -> the scenario's key.
-OVER: Mapping[str, str] = {"users": "user_count", "rate": "rate"}
-
-
 _NEAR = 0.25  #: between the highest load that met the SLO and the lowest that missed it
 
 
@@ -40,7 +36,7 @@ def seed_of_step(seed: int, number: int) -> int:
 class SweepLoads(Struct, frozen=True):
     """The loads of a series, in the order in which they are run."""
 
-    over: str  #: a key of OVER
+    over: str  #: "users" or "rate"
     loads: tuple[float, ...]
 
 

@@ -21,6 +21,7 @@ from typing import NamedTuple, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ssbench.core.arrivals import MODELS
 from ssbench.core.content import version_of_copy
 from ssbench.core.model import NONE_NS, Failure, Group, Job, Phase, SizeClass, Stage
 from ssbench.core.naming import ObjectNaming
@@ -30,7 +31,6 @@ from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import plural, printable
 from ssbench.core.workload.division import Division, groups_of
 from ssbench.core.workload.pacing import (
-    MODELS,
     AnyDueTimes,
     DueTimes,
     GroupDueTimes,

@@ -1,4 +1,4 @@
-"""Load models: when is the next operation due, and which stage of the load is current?
+"""When is the next operation due, and which stage of the load is current?
 
 In a *closed* loop there are no due times: each user starts its next operation when the last one
 completes, so a slow store reduces the load. An *open* loop has an arrival rate: due times do not
@@ -11,9 +11,10 @@ import math
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import count, islice
+from itertools import islice
 from random import Random
 
+from ssbench.core.arrivals import Arrivals
 from ssbench.core.model import SECOND_NS, Job, Stage
 
 #: Jobs travel at most this far ahead of their due time, and wait at the worker.
@@ -26,26 +27,6 @@ START_DELAY_NS = LOOKAHEAD_NS // 2
 #: Missed due times that are counted one by one, at 1 us each while the master's loop waits; the
 #: number beyond is estimated.
 MAX_COUNTED = 100_000
-
-#: ``arrivals(rate, rng)``: endless rising offsets in ns from the stage's start.
-Arrivals = Callable[[float, Random], Iterator[int]]
-
-
-def uniform(rate: float, rng: Random) -> Iterator[int]:
-    """Evenly spaced, the first at 0. Each is computed from its index: no error accumulates."""
-    return (round(n * SECOND_NS / rate) for n in count())
-
-
-def poisson(rate: float, rng: Random) -> Iterator[int]:
-    """A Poisson process: exponential gaps, as of many independent clients."""
-    at_s = 0.0
-    while True:
-        at_s += rng.expovariate(rate)
-        yield round(at_s * SECOND_NS)
-
-
-#: ``--arrivals``
-MODELS: dict[str, Arrivals] = {"uniform": uniform, "poisson": poisson}
 
 
 def due_times(stages: Sequence[Stage], arrivals: Arrivals, rng: Random) -> Iterator[int]:

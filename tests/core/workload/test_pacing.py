@@ -13,18 +13,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from ssbench.core.arrivals import MODELS, poisson, uniform
 from ssbench.core.model import SECOND_NS, Stage
 from ssbench.core.units import MAX_RATE
 from ssbench.core.workload.bench import BenchPlan, BenchWorkload, bench_jobs
 from ssbench.core.workload.pacing import (
     LOOKAHEAD_NS,
     MAX_COUNTED,
-    MODELS,
     Backlog,
     DueTimes,
     due_times,
-    poisson,
-    uniform,
 )
 from ssbench.core.workload.population import Population
 from tests.core.workload.scenes import scenario, size_class
