@@ -351,7 +351,9 @@ def _changes(part: Row, other: int) -> Iterator[Row]:
         ratio, low, high = (
             change_text(change[key], factor=factor) for key in ("ratio", "low", "high")
         )
-        yield {**cells, "change": ratio, "interval": _between(low, high)}
+        # Of several runs of each side, which differ so much that nothing is known.
+        blank = "unknown" if "runs_needed" in change and ratio != "N/A" else ""
+        yield {**cells, "change": ratio, "interval": _between(low, high) or blank}
 
 
 def _compared(part: Row, column: Column, other: int) -> Row:

@@ -37,6 +37,7 @@ from ssbench.core.stats.thresholds import ENOUGH_BEYOND
 
 MOST_RESAMPLES = 10_000
 _LEAST_RESAMPLES = 100  #: with fewer, a figure has no interval
+_WIDEST = 100.0  #: factor to each side of a mean of several runs; what is wider is unknown
 #: Drawn at a time: 2000 resamples of 20,000 seconds would take 640 MB.
 _DRAWN_AT_ONCE = 1 << 19
 
@@ -602,7 +603,7 @@ def _of_sides(
         verdict, needed = ChangeVerdict.REAL, None
         if abs(ratio - 1) <= SMALLEST_CHANGE:
             verdict = ChangeVerdict.NOISE
-        elif low <= 1 <= high:
+        elif low is None or high is None or low <= 1 <= high:
             verdict, many = ChangeVerdict.NOISE, min(len(logs[0]), len(own))
             needed = runs_for(found, many, abs(found.mean), sides, POWER)
         changes.append(Change(ratio, low, high, verdict, needed))
@@ -638,14 +639,15 @@ def estimate_of(values: Sequence[float]) -> Estimate:
     return Estimate(exp(found.mean), *ends)
 
 
-def _interval(found: Spread, within: float, confidence: float) -> tuple[float, float]:
-    """The ends of the confidence interval, no longer as logarithms.
+def _interval(
+    found: Spread, within: float, confidence: float
+) -> tuple[float, float] | tuple[None, None]:
+    """The ends of the confidence interval, no longer as logarithms; None where so few runs that
+    differ so much say nothing.
 
     :param within: the least variance of the mean.
     """
     reach = student((1 + confidence) / 2, found.freedom) * max(found.error, within**0.5)
-    return _exp(found.mean - reach), _exp(found.mean + reach)
-
-
-def _exp(value: float) -> float:
-    return exp(max(-700.0, min(value, 700.0)))
+    if reach > log(_WIDEST):
+        return None, None
+    return exp(found.mean - reach), exp(found.mean + reach)

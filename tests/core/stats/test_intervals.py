@@ -17,6 +17,7 @@ from ssbench.core.stats.intervals import (
     ChangeVerdict,
     Percentile,
     Resampled,
+    Sides,
     block_length,
     compare,
     interval,
@@ -188,6 +189,18 @@ def _differ(rng: random.Random, lasting: float, ratio: float, seconds: int = 60)
     ]
     rows = compare(sides, rng, percents=(), resamples=300)
     return rows[0].changes[0].verdict is ChangeVerdict.REAL
+
+
+def test_an_interval_of_two_pairs_that_differ_much_is_unknown() -> None:
+    """By Student's t of one degree of freedom it would be from 1e-40 to 1e40."""
+    rng = random.Random(8)
+    runs = [seconds_of(rng, 20, rate=rate, samples=0) for rate in (1000, 1000, 3000, 500)]
+    (row, *_) = compare(runs, rng, percents=(), resamples=300, sides=Sides((2, 2), paired=True))
+    (change,) = row.changes
+    assert change.ratio == pytest.approx(1.5**0.5, rel=0.1)
+    assert (change.low, change.high, change.verdict) == (None, None, ChangeVerdict.NOISE)
+    assert change.runs_needed
+    assert [each.low is None for each in row.estimates] == [False, True]
 
 
 @pytest.mark.parametrize(("counts", "resamples"), [([], 5), ([1], 0), ([1], MOST_RESAMPLES + 1)])
