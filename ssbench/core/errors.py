@@ -6,6 +6,7 @@
     ├── UsageError               status 2   the user's input is wrong; the store was not changed
     │   └── ScenarioError                   ... in the scenario: carries every fault found
     ├── AuthError                status 1   authentication failed
+    │   └── RejectedError                   ... and there are no other credentials to try
     ├── NoWorkersError           status 6   none, or fewer than requested, connected
     ├── StatFileError            status 1   a stat file can't be written, or the file is not one
     │   └── NoStatFileError      status 2   ... or there is no file that can be opened

@@ -283,7 +283,8 @@ class ControlState(NamedTuple):
     timeout_s: Number  #: --worker-timeout
     operation_timeout_s: Number  #: 0: none
     pipe: Natural  #: messages with jobs that may wait unread at a worker
-    ending: bool  #: the master has no more jobs: return those that no idle user can take
+    #: The master has no more jobs: return those that no idle user can take. Without a run: goodbye.
+    ending: bool
     stopping: bool  #: start no more operations: return all queued jobs
     quit: bool  #: exit
     think_min_s: Number = 0.0  #: pause of a user after each operation, uniform: minimum
@@ -301,8 +302,8 @@ class ControlState(NamedTuple):
 
     @property
     def is_goodbye(self) -> bool:
-        """Whether the master's run is over: no phase, and no worker has users."""
-        return not self.run and not any(users for users, _ in self.workers.values())
+        """Whether the master's run, or series of runs, is over."""
+        return self.ending and not self.run
 
 
 #: Most frequent first, because ``decode`` tries them in this order.

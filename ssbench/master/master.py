@@ -218,7 +218,6 @@ class Master:
     def finds_worker(self) -> bool:
         """Whether a worker is there: one that waits for a master joins within seconds."""
         deadline_ns = self._clock() + FIRST_JOINED_NS
-        self.workers.allocate_users(1)  # without users, workers would take the run for over
         while not self._interrupted and not self.workers.load_workers:
             left_ns = deadline_ns - self._clock()
             if left_ns <= 0:
@@ -305,6 +304,7 @@ class Master:
         """The run is over: tell the workers to wait for the next one."""
         self._needs_workers = False
         self.workers.allocate_users(0)
+        self.workers.ending = True
         self._send_control_state(self._clock(), at_once=True)
         self._warn_of_rejected_peers(last=True)
 
@@ -332,7 +332,6 @@ class Master:
         until no more join."""
         deadline_ns = self._clock() + int(self.limits.worker_wait_s * SECOND_NS)
         quiet_since_ns = self._clock()
-        self.workers.allocate_users(1)  # without users, workers would take the run for over
         while self._clock() < deadline_ns and not self._interrupted:
             joined = len(self.workers.present)
             if expected is not None and joined + self.workers.children_ended >= expected:

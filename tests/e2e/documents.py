@@ -50,6 +50,7 @@ ELSEWHERE = {
     r".* --influx ": "tests/e2e/test_influx.py",
     r".* --otlp ": "tests/live/test_otlp.py",
     r".* mark ": "tests/live/test_marks.py",
+    r".* --from 'node 3": "tests/commands/test_selection.py",
     r".* --sse-c-key-file ": "tests/e2e/test_encryption.py",
     r".* --identities ": "tests/e2e/test_identities.py",
     r".* one.stat.gz two.stat.gz": "tests/commands/test_report_files.py",

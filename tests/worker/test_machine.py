@@ -552,10 +552,12 @@ def test_exit_with_a_master_whose_run_is_over() -> None:
     here = at_work(exit_with_master=True)
     here.arrive(1)
     here.work(1)
-    here.control(run="", phase=0)  # between two phases: it has users
-    here.wait(0.25)
-    assert here.machine.status is None
-    here.control(workers={here.machine.incarnation: (0, None)})
+    # Between two phases, and before it is given users.
+    for users in (2, 0):
+        here.control(run="", phase=0, workers={here.machine.incarnation: (users, None)})
+        here.wait(0.25)
+        assert here.machine.status is None
+    here.control(ending=True)
     here.wait(0.25)
     assert here.machine.status is ExitStatus.OK
 
@@ -564,7 +566,7 @@ def test_exit_with_a_master_that_ends_in_the_middle_waits_for_operations_in_flig
     here = at_work(exit_with_master=True)
     here.arrive(1)
     (job,) = here.start()
-    here.control(run="", phase=0, workers={here.machine.incarnation: (0, None)})
+    here.control(run="", phase=0, ending=True)
     here.wait(1)
     assert here.machine.status is None
     here.finish(job)
