@@ -19,6 +19,7 @@ from ssbench.core.text import bytes_text, plural, printable, shortened
 from ssbench.report.figures import columns_of, cut, source_tables
 from ssbench.report.model import (
     ITEM_RATE,
+    LATENCY,
     PAGE_RATE,
     RATE,
     SECONDS,
@@ -327,7 +328,10 @@ def _stages(report: Report, most: int | None) -> Iterator[str]:
             "rate": _rate(row),
             **{f"service_{percent_label(each)}_s": latencies[each] for each in (50, 99, 100)},
         })  # fmt: skip
-    figures = [column for column in columns_of("sources") if not column.rare]  # for width
+    # The latencies are response times already, where the load had due times.
+    figures = [
+        column for column in columns_of("sources") if not (column.rare and column.unit is LATENCY)
+    ]
     yield from narrow_lines([*_OF_STAGE, *figures], rows, most)
 
 

@@ -81,6 +81,11 @@ def test_a_new_file_gets_the_scenario_and_its_place_is_told(
 LINE = '- - - [20/Nov/2026:%s +0000] "%s /c/o HTTP/1.1" 200 %d\n'
 
 
+def test_a_command_line_of_warp_may_not_be_empty(shell: Shell) -> None:
+    status, _, told = shell("make-scenario", "--from-warp", "")
+    assert (status, '--from-warp: "": give a command line' in told) == (2, True)
+
+
 @pytest.mark.parametrize("command", [["make-scenario", "--from-access-log"], ["replay", "--noop"]])
 @pytest.mark.parametrize(
     ("content", "says"),

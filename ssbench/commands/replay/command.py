@@ -65,7 +65,7 @@ def make_scenario(ns: argparse.Namespace) -> ExitStatus:
 
     if ns.output and os.path.lexists(ns.output):
         raise UsageError(f"--output {ns.output}: it exists; name a new file")
-    if ns.cosbench or ns.warp:
+    if ns.cosbench or ns.warp is not None:
         if needless := given_on_command_line(ns):
             raise UsageError(f"a workload is converted offline: leave out {', '.join(needless)}")
         if ns.initial is not None:
