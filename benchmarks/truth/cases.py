@@ -94,5 +94,6 @@ CASES = {
     "mixed-up": Case("20 ms, 2 % get another's content", delay_ms=20, lie_share=0.02, lie="other"),
     "short": Case("20 ms, 2 % lack their last byte", delay_ms=20, lie_share=0.02, lie="short"),
     "flipped": Case("20 ms, 2 % have a bit flipped", delay_ms=20, lie_share=0.02, lie="bit"),
+    "broken": Case("20 ms, 2 % break in the body", delay_ms=20, lie_share=0.02, lie="break"),
     "swift": Case("no delay at all"),
 }

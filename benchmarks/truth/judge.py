@@ -88,6 +88,20 @@ def count_figures(
     ]
 
 
+def broken_figures(
+    log: Sequence[Entry], results: Results, report: Mapping[str, Any]
+) -> list[Figure]:
+    """READs whose connection ended in the body: each with its id, status and bytes."""
+    broken = [row for row in log if row.lied]
+    of_status = sum(error["count"] for error in report["errors"] if error["status"] == 200)
+    moved = report["operations"]["READ"]["failed_moved_bytes"]
+    return [
+        exact("broken, with their ids", len(broken), sum(r.transaction in results for r in broken)),
+        exact("broken, with status 200", len(broken), of_status),
+        exact("bytes of the broken", sum(row.sent for row in broken), moved),
+    ]
+
+
 def rate_figure(
     log: Sequence[Entry],
     results: Results,

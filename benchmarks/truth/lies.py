@@ -37,10 +37,16 @@ def _flipped_bit(stored: Stored, other: Stored) -> Stored:
     return stored._replace(body=bytes(body))
 
 
+def _whole(stored: Stored, other: Stored) -> Stored:
+    """As it is: the connection ends within its body."""
+    return stored
+
+
 #: ``LIES[name](stored, other)``: what is said of an object while there is another one.
 LIES: dict[str, Callable[[Stored, Stored], Stored]] = {
     "etag": _wrong_etag,
     "other": _other_object,
     "short": _cut_short,
     "bit": _flipped_bit,
+    "break": _whole,
 }

@@ -183,6 +183,8 @@ def figures(
                 judge.exact("said of ETags", bool(lies), noted),
                 judge.exact("status", 0, told.status),
             ]
+        if CASES[row.case].lie == "break":
+            return judge.broken_figures(log, results, told.report)
         return [judge.exact("lies found out", lies, corrupt), judge.exact("status", 4, told.status)]
     rate = judge.rate_figure(
         log, results, total, (told.marks_ns[0], told.marks_ns[-1]), row.warmup_s

@@ -65,9 +65,12 @@ class Connection:
 class Outgoing:
     """A response that is being sent, in one or more parts."""
 
-    __slots__ = ("connection", "entry", "first_ns", "parts")
+    __slots__ = ("breaks", "connection", "entry", "first_ns", "parts")
 
-    def __init__(self, connection: Connection, parts: list[bytes], entry: list[Any]) -> None:
+    def __init__(
+        self, connection: Connection, parts: list[bytes], entry: list[Any], *, breaks: bool
+    ) -> None:
+        self.breaks = breaks  # the connection ends behind them
         self.connection = connection
         self.parts = parts
         self.entry = entry
@@ -182,6 +185,12 @@ class TruthServer:
         fails = plan.fails and method in ("GET", "PUT") and target in self._objects
         lies = plan.lies and method == "GET"
         answer = Answer(503) if fails else self._answer(method, target, head, body, lies)
+        breaks = lies and case.lie == "break" and len(answer.body) > 1
+        if breaks:
+            answer = Answer(
+                answer.status, answer.body[: len(answer.body) // 2], answer.headers,
+                length=len(answer.body),
+            )  # fmt: skip
         self._number += 1
         transaction = f"tx{self._number:021x}-0123456789"
         length = len(answer.body) if answer.length is None else answer.length
@@ -199,7 +208,7 @@ class TruthServer:
             transaction, method, target, answer.status, got_ns, 0, 0, len(body), len(answer.body),
             int(lies and not fails),
         ]  # fmt: skip
-        outgoing = Outgoing(connection, parts, entry)
+        outgoing = Outgoing(connection, parts, entry, breaks=breaks)
         for at_ns in times:
             self._put_off(at_ns, outgoing)
 
@@ -270,6 +279,9 @@ class TruthServer:
             entry = outgoing.entry
             entry[5:7] = outgoing.first_ns, now
             self.log.append(Entry._make(entry))
+            if outgoing.breaks:
+                del self._connections[sock.fileno()]
+                sock.close()
 
 
 def main() -> int:
