@@ -6,8 +6,8 @@ Counts and bytes must be equal to the unit; means and percentiles up to 99.9 wit
 whichever is larger. wrk's figures, where it is installed, are of a run of its own against the same
 server. Exit status 1 where a bound is missed in each try (what else runs on a machine makes some
 figures wrong now and then, a defect makes them wrong always), or where a row couldn't be run. The
-last rows are simulated: pairs of runs that `compare` judges, and searches of `find-limit` (--only
-compare, --only find-limit).
+last rows are simulated: pairs of runs that `compare` judges, searches of `find-limit`, and runs
+that are steady or not (--only compare, --only find-limit, --only steadiness).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import os
 import platform
 import sys
 
-from benchmarks.truth import intervals, limits, place, rows, table
+from benchmarks.truth import intervals, limits, place, rows, steadiness, table
 
 
 def main() -> int:
@@ -28,7 +28,10 @@ def main() -> int:
     parser.add_argument("--only", default="", help="rows with this word in their names or cases")
     parser.add_argument("--loose", type=float, default=1.0, help="multiplies bounds of times")
     parser.add_argument(
-        "--pairs", type=int, default=200, help="of runs to compare, and searches [default: 200]"
+        "--pairs",
+        type=int,
+        default=200,
+        help="of runs to compare, searches and runs [default: 200]",
     )
     parser.add_argument("--no-wrk", action="store_true", help="don't run wrk")
     chosen = parser.parse_args()
@@ -49,6 +52,7 @@ def main() -> int:
         failed += [f"NOT RUN: {row.name}"] if outcome.not_run else []
     failed += intervals.check(chosen.pairs, chosen.only)
     failed += limits.check(chosen.pairs, chosen.only)
+    failed += steadiness.check_rows(chosen.pairs, chosen.only)
     print(*failed, sep="\n")
     return 1 if failed else 0
 
