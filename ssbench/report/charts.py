@@ -374,9 +374,9 @@ def _curve(capacity: Section, loads: Sequence[float]) -> Line:
 
 
 def _knee(capacity: Section | None, loads: Sequence[float]) -> Iterator[Mark]:
-    knee = capacity["knee_users"].value if capacity else None
-    if knee is not None and knee <= max(loads):
-        yield Mark("limit", knee, None, f"knee: {knee:,.0f} users")
+    found = capacity["knee_users"] if capacity else None
+    if found and found.low is not None and found.value is not None and found.value <= max(loads):
+        yield Mark("limit", found.value, None, f"knee: {found.value:,.0f} users")
 
 
 def _by_load(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from math import isfinite
+from math import inf, isfinite
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -244,11 +244,13 @@ def _rounded(value: float) -> float:
 
 
 def _estimate(found: Estimate, unit: str) -> str:
-    """``20 users (18 to 22)``, ``1,590.2 operations/s (more than 1,490.1)``."""
+    """``20 users (18 to 22)``, ``1,590.2 operations/s (at least 1,490.1)``, ``at most 4 users``."""
     digits = 0 if unit == "users" else 1
     value, low, high = (f"{x:,.{digits}f}" for x in (found.value, found.low, found.high))
     if not isfinite(found.value):
         return f"any number of {unit}"
+    if found.low == -inf:
+        return f"at most {value} {unit}" + (f" (up to {high})" if found.high > found.value else "")
     within = f"{low} to {high}" if isfinite(found.high) else f"at least {low}"
     return f"{value} {'user' if (value, unit) == ('1', 'users') else unit} ({within})"
 

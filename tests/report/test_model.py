@@ -107,6 +107,16 @@ def test_a_new_figure_is_in_every_format(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "| Answers |" in render(series, "markdown")
 
 
+def test_a_knee_below_all_loads_is_said_as_a_bound() -> None:
+    steps = [Step.of(runs.stats_of(runs.lasting(12, 50)), n, "a", (50.0,)) for n in (4, 8, 16, 32)]
+    series = of_series(SeriesSettings("own", "users", (50.0,)), steps)
+    for form in ("text", "markdown", "html"):
+        assert "Knee: at most 4 users, 50.0 operations/s: " in render(series, form)
+    assert "knee: 4 users" not in render(series, "html"), "no mark in a chart"
+    knee = json.loads(render(series, "json"))["capacity"]["knee_users"]
+    assert (knee["value"], knee["low"]) == (4, None)
+
+
 @pytest.mark.parametrize("percentiles", [(0.0,), (95.0, 100.1), (float("nan"),), ()])
 def test_an_invalid_percentile_is_rejected(percentiles: tuple[float, ...]) -> None:
     for reject in (all_percentiles, lambda asked: of_run(runs.stats_of([]), asked)):

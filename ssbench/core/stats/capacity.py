@@ -31,7 +31,9 @@ _EACH_TERM = [[0], *([0, *more] for more in ([1], [2], [1, 2]))]  #: the first o
 
 
 class Estimate(Struct, frozen=True):
-    """A number with its 95 % confidence interval; math.inf where there is no bound."""
+    """A number with its 95 % confidence interval; math.inf where there is no bound. Where ``low``
+    is -math.inf, the number is at most ``value``, the lowest load of all runs.
+    """
 
     value: float
     low: float
@@ -85,6 +87,7 @@ class Capacity(Struct, frozen=True):
     knee: Estimate  #: users
     peak: Estimate  #: users
     peak_per_s: Estimate  #: operations per second; of ever more users where there is no peak
+    least_users: int  #: of all runs
     most_users: int  #: of all runs
     most_per_s: float  #: the highest throughput of a run
     doubled: Estimate  #: users for twice ``most_per_s``
@@ -101,6 +104,8 @@ class Capacity(Struct, frozen=True):
             )
         if self.knee.value > self.most_users:
             found.append(f"The knee lies beyond the {self.most_users} users that were tried.")
+        elif math.isinf(self.knee.low):
+            found.append(f"The knee lies below the {self.least_users} users that were tried.")
         elif self.knee.high > 2 * self.knee.low:
             found.append("The knee is uncertain: more loads around it would say more.")
         return found
@@ -124,12 +129,13 @@ def capacity_of(users: Sequence[float], rates_per_s: Sequence[float]) -> Capacit
     noise = np.random.default_rng(0).standard_t(freedom, (_RESAMPLES, len(loads))) * spread
     factors = np.exp(np.clip(noise, -_MOST_NOISE, _MOST_NOISE))
     laws = [_fit(loads, expected * each)[0] for each in factors]
-    most = max(x for _, x in pairs)
+    most, least = max(x for _, x in pairs), int(loads.min())
     return Capacity(
         law=law,
-        knee=_estimate(law.knee, [each.knee for each in laws]),
-        peak=_estimate(law.peak, [each.peak for each in laws]),
-        peak_per_s=_estimate(_peak_rate(law), [_peak_rate(each) for each in laws]),
+        knee=_within(_estimate(law.knee, [each.knee for each in laws]), least),
+        peak=_within(_estimate(law.peak, [each.peak for each in laws]), least),
+        peak_per_s=_estimate(_peak_rate(law, least), [_peak_rate(each, least) for each in laws]),
+        least_users=least,
         most_users=int(loads.max()),
         most_per_s=most,
         doubled=_estimate(law.users_for(2 * most), [each.users_for(2 * most) for each in laws]),
@@ -156,9 +162,16 @@ def _fit(loads: Floats, rates: Floats) -> tuple[Law, int]:
     return Law(1 / first, second / first, third / first), best[2]
 
 
-def _peak_rate(law: Law) -> float:
+def _within(found: Estimate, least: int) -> Estimate:
+    """At most the lowest load, where the estimate is below it: of fewer users nothing is known."""
+    if least == 1 or found.value > least:
+        return found
+    return Estimate(least, -math.inf, max(found.high, least))
+
+
+def _peak_rate(law: Law, least: int) -> float:
     if not math.isinf(law.peak):
-        return law.at(law.peak)
+        return law.at(max(law.peak, least))
     return law.rate_per_s / law.contention if law.contention else math.inf
 
 

@@ -44,6 +44,15 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     assert held >= 34  # of 40; with 95 %, fewer in one of 1,000 tests, and the seed is fixed
 
 
+def test_a_store_that_is_saturated_by_the_lowest_load_has_its_knee_there_at_most() -> None:
+    found = capacity_of([4, 8, 16, 32], [400, 401, 399, 400])
+    assert found
+    assert (found.knee.value, found.knee.low, found.peak_per_s.value) == (
+        4, -math.inf, pytest.approx(400, rel=0.01)
+    )  # fmt: skip
+    assert "The knee lies below the 4 users that were tried." in found.doubts
+
+
 def test_no_law_of_fewer_than_four_loads() -> None:
     assert capacity_of([1, 2, 2, 4, 8], [10, 20, 20, 40, 0]) is None
 
