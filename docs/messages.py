@@ -168,7 +168,7 @@ MESSAGES: dict[str, dict[str, str]] = {
         "isn't overwritten|: it is no device": "name another place with -s",
         "is there already|; --force": "",
         "it is empty|: no run": "the run ended before it began",
-        "it is no stat file|: those": "check the name that -s gives",
+        "it is no stat file|: it is not": "check the name that -s gives",
         "it is msgpack, but no stat file": "as above",
         "it is gzip, but no stat file": "as above",
         "it is cut off in its first block": "nothing can be recovered",

@@ -110,7 +110,7 @@ def _row(file: StatFile) -> dict[str, Any]:
     return {
         "key": quote(os.fsencode(file.name), safe=""),  # names may have any bytes
         "shown": printable(file.name),
-        "date": time_text(figures.get("started_at_s") or file.modified_s),
+        "date": time_text(figures["started_at_s"]) if figures.get("started_at_s") else "",
         "scenario": printable(figures.get("scenario", "")),
         "store": printable(figures.get("store") or ""),
         "users": "" if figures.get("users_ran") is None else figures["users_ran"],
@@ -129,11 +129,10 @@ def _row(file: StatFile) -> dict[str, Any]:
 def _sort_values(file: StatFile) -> list[str | float | None]:
     """What the columns are sorted by."""
     figures = file.figures or {}
-    started_s = figures.get("started_at_s") or file.modified_s
     numbers = ("users_ran", "operations", "errors", "operations_per_s", "moved_bytes_per_s",
                "p50_s", "p99_s")  # fmt: skip
     return [
-        started_s,
+        file.order_s,
         printable(figures.get("scenario", "")),
         printable(figures.get("store") or ""),
         *(figures.get(name) for name in numbers),
@@ -168,6 +167,11 @@ class StatFile(NamedTuple):
         """Whether it was looked at."""
         return self.figures is not None or bool(self.fault)
 
+    @property
+    def order_s(self) -> float:
+        """When its run started or, as long as that is not known, when it was written last."""
+        return (self.figures or {}).get("started_at_s") or self.modified_s
+
 
 class ResultsFolder:
     """The stat files of a folder, not of those below it. Threads may use it.
@@ -187,7 +191,7 @@ class ResultsFolder:
             raise UsageError(f"{path}: {error.strerror}: name a folder of stat files") from error
 
     def files(self) -> list[StatFile]:
-        """Those that are there now, newest first."""
+        """Those that are there now, the newest run first."""
         present = self._present()
         found = []
         for key, path in present:
@@ -197,7 +201,7 @@ class ResultsFolder:
             found.append(entry)
         for key in self._known.keys() - dict(present).keys():
             self._known.pop(key, None)
-        return sorted(found, key=lambda each: each.modified_s, reverse=True)
+        return sorted(found, key=lambda each: each.order_s, reverse=True)
 
     def read_all(self) -> None:
         """Look at those that are not known yet; at once, if another thread does so."""

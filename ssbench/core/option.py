@@ -288,7 +288,7 @@ def address(default_port: int, *, needs_host: bool = True) -> Callable[[str], tu
         except UsageError:
             found = "", 0
         if not found[1] or "/" in text or (needs_host and not found[0]):
-            raise UsageError(f"{text!r}: give {wanted}")
+            raise UsageError(f"{text!r}: give {wanted}, with a port of 1 to 65535")
         return found
 
     return convert

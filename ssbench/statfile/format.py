@@ -240,7 +240,7 @@ def looks_like_blocks(source: Source) -> bool:
     if begins_a_block(start):
         raise StatFileError("it is cut off in its first block: nothing of the run is in it")
     if not start.startswith(_GZIP) and start[:1] not in MAP_MARKS | ARRAY_MARKS:
-        raise StatFileError("it is no stat file: those begin as gzip does")
+        raise StatFileError("it is no stat file: it is not gzip")
     return False
 
 

@@ -72,6 +72,21 @@ def listed(server: WebServer) -> str:
     return get(server, "/")[1]
 
 
+def test_runs_are_listed_by_when_they_started(tmp_path: Path) -> None:
+    """Not by when their files were copied; of a file that cannot be read no start is shown."""
+    for age_s, name in enumerate(("healthy", "gold", "silver", "damaged")):
+        shutil.copy(GOLDEN / f"{name}.stat.gz", tmp_path)
+        os.utime(tmp_path / f"{name}.stat.gz", (2e9 - age_s, 2e9 - age_s))
+    (tmp_path / "empty.stat").touch()
+    os.utime(tmp_path / "empty.stat", (3e9, 3e9))
+    files = ResultsFolder(str(tmp_path))
+    files.read_all()
+    rows = [browse._row(each) for each in files.files()]
+    dates = [row["date"] for row in rows]
+    assert dates == ["", *sorted(dates[1:], reverse=True)]
+    assert len(set(dates)) > 2
+
+
 def test_a_file_that_goes_away_meanwhile_hides_no_other(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
