@@ -346,8 +346,8 @@ def read_profile(options: StoreOptions, values: Mapping[str, Any]) -> S3Profile:
             and not {"s3_endpoints"} & (options.given.keys() | options.site.keys())
         ):
             raise UsageError(
-                "AWS_ENDPOINT_URL gives an endpoint that ignore_configured_endpoint_urls, of the"
-                " environment or the profile, ignores: unset one of them, or give --s3-endpoint"
+                "ignore_configured_endpoint_urls, of the environment or the profile, ignores the"
+                " endpoint of the environment: unset one of them, or give --s3-endpoint"
             )
         region = region or session.get_config_variable("region") or DEFAULT_REGION
         client = session.create_client(
