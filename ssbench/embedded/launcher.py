@@ -13,7 +13,7 @@ import ssl
 import subprocess  # nosec B404 # our own interpreter with our own module
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -50,9 +50,12 @@ class EmbeddedSwift:
         options: SwiftOptions = SwiftOptions(),  # noqa: B008 # immutable
         *,
         sleep: Callable[[float], None] = time.sleep,
+        hidden: Collection[str] = (),
     ) -> None:
+        """:param hidden: environment variables that its processes must not see."""
         self._options = options
         self._sleep = sleep
+        self._hidden = hidden
         self._plan: Plan | None = None
         self._processes: dict[Sequence[str], subprocess.Popen[bytes]] = {}
 
@@ -192,7 +195,7 @@ class EmbeddedSwift:
                 stderr=output,
                 pass_fds=tuple(descriptors.values()),
                 cwd=self.plan.top,
-                env=child_environment(),
+                env=child_environment(self._hidden),
                 # Ctrl-C in the terminal must reach only the parent, which then ends the child.
                 start_new_session=True,
             )

@@ -24,13 +24,9 @@ from ssbench.core.text import plural
 _PORT_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _MEMORY = Path("/proc/meminfo")
 _OWN_CGROUP, _CGROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
-_CREDENTIALS = (
-    "ST_",
-    "OS_",
-    "SSBENCH_",
-    "AWS_",
-    "WEBDAV_",
-)  #: prefixes of variables that may hold credentials
+#: Prefixes of variables of other tools, and of ours, that may hold credentials; also those that no
+#: option of ours reads.
+_CREDENTIALS = ("ST_", "OS_", "SSBENCH_", "AWS_")
 #: Descriptors of a worker besides its users' connections; 25 were counted.
 WORKER_DESCRIPTORS = 28
 #: 37 to 46 MB were measured for the process (Python 3.11, x86-64), and 10 kB for each user; the
@@ -129,10 +125,10 @@ def tune_garbage_collector() -> Callable[[], None]:
     return lambda: gc.set_threshold(*before)
 
 
-def child_environment(hidden: Collection[str] = ()) -> dict[str, str]:
+def child_environment(hidden: Collection[str]) -> dict[str, str]:
     """Our environment for a child: without credentials, and able to import this very ssbench.
 
-    :param hidden: further variables to leave out.
+    :param hidden: further variables to leave out: the stores' own.
     """
     environment = {
         name: value

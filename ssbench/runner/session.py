@@ -34,7 +34,7 @@ from ssbench.master.recorder import Recorder
 from ssbench.runner.config import FREE_PORTS, RunConfig, default_workers
 from ssbench.runner.stop import Stop
 from ssbench.storage.options import StoreOptions
-from ssbench.storage.registry import open_admin, open_provider, paths_of, row_of
+from ssbench.storage.registry import open_admin, open_provider, paths_of, row_of, secret_variables
 from ssbench.storage.retrying_client import RetryingClient
 from ssbench.transport.key import CurveKey, channel_key
 from ssbench.transport.master_transport import MasterTransport, pipe_length
@@ -391,7 +391,9 @@ def embedded_store(stack: ExitStack, stop: Stop) -> Store:
     """
     from ssbench.embedded import EmbeddedSwift
 
-    swift = stack.enter_context(EmbeddedSwift(sleep=stop.sleep))
+    swift = stack.enter_context(
+        EmbeddedSwift(sleep=stop.sleep, hidden=secret_variables(StoreOptions()))
+    )
     given = {"auth": swift.auth_url, "user": swift.user, "key": swift.key}
     store = reach_store(StoreOptions("swift", given), lambda note: None, stop)
     return replace(store, pids=tuple({*swift.pids.values()}))

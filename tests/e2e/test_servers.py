@@ -314,7 +314,7 @@ def parent(tmp_path: Path) -> Iterator[Callable[[str], tuple[subprocess.Popen[st
             [sys.executable, "-c", PARENT.format(line), str(tmp_path)],
             stdout=subprocess.PIPE,
             text=True,
-            env=child_environment(),
+            env=child_environment(()),
         )
         made.append(process)
         assert process.stdout is not None
@@ -388,7 +388,7 @@ def test_the_command_runs_until_ctrl_c() -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=child_environment(),
+        env=child_environment(()),
     )
     assert process.stdout is not None
     said = [process.stdout.readline().strip() for _ in range(10)]

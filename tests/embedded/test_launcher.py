@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,10 @@ from ssbench.core.errors import SsbenchError, UsageError
 from ssbench.embedded import launcher
 from ssbench.embedded.launcher import EmbeddedSwift, bound_socket
 from ssbench.embedded.plan import SwiftOptions
+from ssbench.runner.session import embedded_store
+from ssbench.runner.stop import Stop
+from ssbench.storage.options import StoreOptions
+from ssbench.storage.registry import secret_variables
 
 
 @pytest.fixture
@@ -101,3 +106,19 @@ def test_urls_before_the_start_are_an_error() -> None:
 def test_no_repr_shows_the_key() -> None:
     assert EmbeddedSwift().key == "testing"
     assert "testing" not in repr(EmbeddedSwift())
+
+
+@pytest.mark.usefixtures("swift_seems_installed")
+def test_the_child_of_a_run_sees_no_secret_of_any_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secrets = secret_variables(StoreOptions())
+    assert {"WEBDAV_PASSWORD", "AWS_SECRET_ACCESS_KEY", "ST_KEY"} <= secrets
+    for name in (*secrets, "UNKNOWN_TO_STORES"):
+        monkeypatch.setenv(name, "s3cret")
+    stand_in(
+        monkeypatch, tmp_path,
+        "import os; print(*(name for name, text in os.environ.items() if text == 's3cret'))",
+    )  # fmt: skip
+    with ExitStack() as stack, pytest.raises(SsbenchError, match=r": UNKNOWN_TO_STORES$"):
+        embedded_store(stack, Stop())

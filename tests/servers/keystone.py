@@ -119,7 +119,7 @@ def spawn(top: str, fd: int, auth_url: str) -> subprocess.Popen[bytes]:
             stderr=output,
             pass_fds=(fd,),
             cwd=Path(__file__).parents[2],  # where the package "tests" is
-            env=child_environment(),
+            env=child_environment(()),
         )
     assert process.stdin is not None
     process.stdin.write(json.dumps(settings).encode() + b"\n")
