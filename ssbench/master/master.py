@@ -111,7 +111,6 @@ class Master:
         marks: Callable[[], Iterable[EventRecord]] = tuple,
         clock: Callable[[], int] = time.perf_counter_ns,
     ) -> None:
-        self.limits = limits
         self.workers_lost: list[str] = []
         self._transport = transport
         self._observers = observers
@@ -233,7 +232,7 @@ class Master:
         :raises NoWorkersError: if none, or fewer than expected, joined in time.
         """
         wait = WorkerWait(self.workers, self._transport, users, expected)
-        deadline_ns = self._clock() + int(self.limits.worker_wait_s * SECOND_NS)
+        deadline_ns = self._clock() + int(self.workers.limits.worker_wait_s * SECOND_NS)
         self.workers.allocate_users(users)
         while not self._interrupted:
             now_ns = self._clock()
@@ -252,7 +251,7 @@ class Master:
         profile = plan.phase is Phase.RUN and self._profile
         self.workers.enter(plan.phase, plan.think_s, profile=profile)
         counts = any(observer.wants_counts for observer in self._observers)
-        machine = PhaseMachine(plan, self.workers, self.limits, self._numbers, counts=counts)
+        machine = PhaseMachine(plan, self.workers, self._numbers, counts=counts)
         self._phase = machine
         for observer in self._observers:
             observer.start_phase(plan.phase, plan.workload.total)
@@ -330,7 +329,7 @@ class Master:
     def gather_workers(self, expected: int | None) -> None:
         """Wait for this number of workers of any kind, at most ``worker_wait_s``; without a number,
         until no more join."""
-        deadline_ns = self._clock() + int(self.limits.worker_wait_s * SECOND_NS)
+        deadline_ns = self._clock() + int(self.workers.limits.worker_wait_s * SECOND_NS)
         quiet_since_ns = self._clock()
         while self._clock() < deadline_ns and not self._interrupted:
             joined = len(self.workers.present)
@@ -453,7 +452,7 @@ class Master:
         elif self._phase:
             self._message(
                 f"{reason}: waiting for operations in flight, at most"
-                f" {self.limits.drain_timeout_s:g} s; a second signal ends it at once"
+                f" {self.workers.limits.drain_timeout_s:g} s; a second signal ends it at once"
             )
 
     def _tick(self, now_ns: int) -> None:
@@ -605,7 +604,7 @@ class Master:
             f"Lost worker {name}: {event.reason}; lost with it: {plural(jobs, 'operation')}"
         )
         if phase and not self.workers.load_workers and not self.workers.none_can_join:
-            wait_s = self.limits.worker_wait_s
+            wait_s = self.workers.limits.worker_wait_s
             self._message(f"No worker is left; waiting up to {wait_s:g} s for another")
 
     def _note_loss(self, name: str) -> None:

@@ -40,7 +40,6 @@ from ssbench.core.live import ProgressTracker, RunProgress, WorkerProgress
 from ssbench.core.messages import Ack, Heartbeat, Jobs, Results, Returned, encode
 from ssbench.core.model import SECOND_NS, Phase, Stage
 from ssbench.core.records import MarkRecord, PhaseRecord, Record
-from ssbench.core.settings import Limits
 from ssbench.core.text import first_of, plural
 from ssbench.core.workload.pacing import LOOKAHEAD_NS, START_DELAY_NS, Backlog, StageSchedule
 from ssbench.core.workload.workload import Workload
@@ -115,7 +114,6 @@ class PhaseMachine:
         self,
         plan: PhasePlan,
         workers: Workers,
-        limits: Limits,
         numbers: tuple[int, int] = (1, 1),
         *,
         counts: bool = False,
@@ -126,7 +124,7 @@ class PhaseMachine:
         self.warnings: list[str] = []
         settings = workers.settings
         self.dispatcher = Dispatcher(
-            plan.workload, workers, limits.batch_size or MAX_BATCH,
+            plan.workload, workers, workers.limits.batch_size or MAX_BATCH,
             ResultBounds(settings.sizes, settings.url_count),
             next_number=numbers[0], next_batch=numbers[1],
         )  # fmt: skip
@@ -134,7 +132,6 @@ class PhaseMachine:
         self.schedule = StageSchedule(plan.stages or [one_stage])
         self._plan = plan
         self._workers = workers
-        self._limits = limits
         self._counts = counts or plan.watch is not None
         self._tracker = ProgressTracker(
             plan.workload.total, plan.seconds, moves_bytes=settings.driver != "noop",
@@ -171,7 +168,7 @@ class PhaseMachine:
             ready, workers = self._workers.ready_count()
             return f"Waiting for workers to connect to the store: {ready} of {workers}"
         if self.state is PhaseState.DRAINING:
-            held, timeout_s = self.dispatcher.held, self._limits.drain_timeout_s
+            held, timeout_s = self.dispatcher.held, self._workers.limits.drain_timeout_s
             work = f"{plural(held, 'operation')} in flight" if held else "workers to stop"
             return f"Waiting for {work} (at most {timeout_s:g} s)"
         return ""
@@ -262,7 +259,7 @@ class PhaseMachine:
         self._mark("pause", end_ns)
         self.state = PhaseState.BARRIER
         self.dispatcher.stop()
-        self._drain_until_ns = now_ns + int(self._limits.drain_timeout_s * SECOND_NS)
+        self._drain_until_ns = now_ns + int(self._workers.limits.drain_timeout_s * SECOND_NS)
 
     def _wait_at_barrier(self, now_ns: int) -> None:
         """Begin the next stage once all operations have ended and workers are ready for it."""
@@ -337,7 +334,7 @@ class PhaseMachine:
             self._mark_end(now_ns)
         self.dispatcher.stop()
         self.outbox.clear()
-        self._drain_until_ns = now_ns + int(self._limits.drain_timeout_s * SECOND_NS)
+        self._drain_until_ns = now_ns + int(self._workers.limits.drain_timeout_s * SECOND_NS)
 
     def _drain(self, now_ns: int) -> None:
         if self.dispatcher.finished and self._workers.ready(stopped=True):
@@ -347,7 +344,7 @@ class PhaseMachine:
             self._end(now_ns)
 
     def _warn_of_slow_end(self) -> None:
-        held, within = self.dispatcher.held, f"within {self._limits.drain_timeout_s:g} s"
+        held, within = self.dispatcher.held, f"within {self._workers.limits.drain_timeout_s:g} s"
         if held:
             self.warnings.append(
                 f"{plural(held, 'operation')} did not end {within}: counted as lost"
@@ -405,7 +402,7 @@ class PhaseMachine:
         if workers.no_workers_left(now_ns):
             return "failed", "all workers are gone"
         if plan.phase is Phase.RUN:
-            reason = error_limit_reason(dispatcher, self._limits.max_consecutive_errors)
+            reason = error_limit_reason(dispatcher, self._workers.limits.max_consecutive_errors)
         else:
             timeout_s = workers.settings.network_timeout_s
             reason = abort_reason(plan.phase, dispatcher, workers.start_ns, now_ns, timeout_s)

@@ -31,8 +31,8 @@ class Scene:
 
     def __init__(self, timeout_s: float = 10.0, **limits: Any) -> None:
         self.now_ns = 1000 * SECOND_NS
-        self.limits = Limits(worker_timeout_s=timeout_s, **limits)
-        self.workers = Workers(SETTINGS, self.limits, master_id=9, pipe=3, control_port=13581)
+        own = Limits(worker_timeout_s=timeout_s, **limits)
+        self.workers = Workers(SETTINGS, own, master_id=9, pipe=3, control_port=13581)
         self.address = Address()
 
     def deliver(self, *messages: Hello | Bye | Leaving | Expired) -> list[tuple[Any, ...]]:

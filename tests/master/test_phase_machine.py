@@ -47,7 +47,7 @@ class Scene(test_joining.Scene):
         self.ledger = ledger or Ledger(total)
         plan = PhasePlan(phase, self.ledger, 4, None, stages or [STILL], steady_state)
         self.workers.enter(phase)
-        self.machine = PhaseMachine(plan, self.workers, self.limits, counts=counts)
+        self.machine = PhaseMachine(plan, self.workers, counts=counts)
         self.records: list[Any] = []
         self.waits: list[float] = []
         self.states: list[tuple[bool, bool]] = []  # ending, stopping
