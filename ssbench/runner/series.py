@@ -26,7 +26,7 @@ from ssbench.runner.session import Session
 from ssbench.runner.single_run import Run
 from ssbench.runner.stop import Stop
 
-_SUFFIX = ".stat.gz"
+_SUFFIXES = ".stat.gz", ".gz"
 MOST_USERS = 1024  #: upper bound of a search unless it is given, or remote workers set one
 #: Lowest rate that a search tries, as a fraction of the first.
 _LOWEST_RATE = 1 / 64
@@ -298,4 +298,5 @@ def path_of_load(
 
 
 def _split(path: str) -> tuple[str, str]:
-    return (path.removesuffix(_SUFFIX), _SUFFIX) if path.endswith(_SUFFIX) else (path, "")
+    suffix = next(filter(path.endswith, _SUFFIXES), "")
+    return path.removesuffix(suffix), suffix

@@ -205,6 +205,7 @@ def test_each_step_has_its_own_stat_file() -> None:
     assert path_of_load("a/x.stat.gz", SCENARIO, "users", 20) == "a/x.users20.stat.gz"
     assert path_of_load("a/x", SCENARIO, "rate", 0.5) == "a/x.rate0.5"
     assert path_of_load("a/x.stat.gz", SCENARIO, "users", 20, 2) == "a/x.users20-2.stat.gz"
+    assert path_of_load("a/x.gz", SCENARIO, "users", 20) == "a/x.users20.gz"
     path = path_of_load(None, SCENARIO, "rate", 500)
     assert Path(path).name.startswith("own.u4.o-.r30.")
     assert path.endswith(".rate500.stat.gz")
