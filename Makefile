@@ -61,8 +61,12 @@ screenshots: $(VENV)/.for-test ## draw docs/pictures anew; needs chromium and ch
 
 constraints: $(VENV)/.for-test ## take the newest versions of all packages, for make check and make test to try, and record them
 	$(INSTALL) '$(FOR_TEST)' --upgrade --upgrade-strategy eager
-	$(BIN)/pip freeze --exclude-editable >$(PINNED)
+	$(BIN)/pip freeze --exclude-editable --exclude uv >$(PINNED)
 	@touch $(VENV)/.for-test
+	$(INSTALL) uv
+	sed -n 's/^requires = \[\(.*\)\]/\1/p' pyproject.toml | tr -d '"' | tr ',' '\n' | \
+	    $(BIN)/uv pip compile --quiet --no-annotate --generate-hashes --extra html --constraint $(OF_IMAGE) \
+	    --python-version 3.11 --python-platform linux --output-file constraints/image.lock setup.py -
 
 check: $(VENV)/.for-test ## format, lint, types, security, layers, documents
 	$(BIN)/python docs/generate.py --check
@@ -86,6 +90,9 @@ FOR_TEST = .[checksum,clouds,embedded,html,otlp,parquet,prometheus,dev,keystone]
 
 # The versions that CI tested, for this version of Python.
 PINNED = constraints/$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])').txt
+
+# The image has the Python of Debian 12.
+OF_IMAGE = constraints/3.11.txt
 
 # A shell command: those versions where they can be had, else the newest.
 install_tested = { [ -e $(PINNED) ] && $(INSTALL) '$(1)' --constraint $(PINNED); } || \

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -22,10 +23,10 @@ case "$*" in *--constraint*) exit {status};; esac
 """
 
 
-def wanted(python: str) -> list[Requirement]:
-    """What ``make test`` installs there, but for what these need."""
+def asked_for(extras: str, python: str) -> list[Requirement]:
+    """What setup.py has for that Python, with these extras: an expression of lists."""
     script = "import setuptools; setuptools.setup = dict; import setup; "
-    script += "print(*setup.requirements(), *sum(setup.EXTRAS.values(), []), sep='\\n')"
+    script += f"print(*setup.requirements(), *{extras}, sep='\\n')"
     said = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
     )
@@ -39,10 +40,29 @@ def test_the_tested_versions_are_those_that_are_asked_for(path: Path) -> None:
     lines = path.read_text().split()
     assert all(line.count("==") == 1 for line in lines), "a version each, and nothing else"
     pinned = {canonicalize_name(name): Version(v) for name, v in (x.split("==") for x in lines)}
-    for each in wanted(path.stem):
+    for each in asked_for("sum(setup.EXTRAS.values(), [])", path.stem):
         name = canonicalize_name(each.name)
         if name not in NOT_FROZEN:
             assert pinned[name] in each.specifier, each
+
+
+def test_the_image_takes_tested_versions_by_their_hashes() -> None:
+    steps = (ROOT / "deploy" / "docker" / "Dockerfile").read_text()
+    assert "FROM debian:12" in steps, "whose Python is 3.11"
+    assert "--require-hashes --requirement /src/constraints/image.lock" in steps
+    assert "--no-deps --no-build-isolation /src" in steps
+    text = (ROOT / "constraints" / "image.lock").read_text()
+    found = re.findall(r"^(\S+)==(\S+)((?: \\\n +--hash=sha256:[0-9a-f]{64})*)$", text, re.M)
+    assert all(hashes for _, _, hashes in found)
+    locked = {name: version for name, version, _ in found}
+    assert len(locked) == text.count("==")
+    lines = (ROOT / "constraints" / "3.11.txt").read_text().split()
+    tested = {canonicalize_name(name): v for name, v in (line.split("==") for line in lines)}
+    assert {name: tested.get(name, locked[name]) for name in locked} == locked
+    (to_build,) = re.findall(r"^requires = \[(.*)\]", (ROOT / "pyproject.toml").read_text(), re.M)
+    to_build = [Requirement(each) for each in re.findall(r'"(.*?)"', to_build)]
+    for each in asked_for("setup.EXTRAS['html']", "3.11") + to_build:
+        assert each.specifier.contains(locked[canonicalize_name(each.name)]), each
 
 
 @pytest.mark.parametrize("target", [".for-demo", ".for-test"])
@@ -72,9 +92,3 @@ def test_make_takes_the_tested_versions_or_says_that_it_does_not(
         assert newest == first.partition(" --constraint")[0]
         assert said.stderr.startswith("These are the newest versions, not those that CI tested: ")
         assert len(said.stderr.splitlines()) == 1
-
-
-def test_the_image_has_the_tested_versions_of_its_python() -> None:
-    text = (ROOT / "deploy" / "docker" / "Dockerfile").read_text()
-    assert "debian:12" in text, "whose Python is 3.11"
-    assert "--constraint /src/constraints/3.11.txt '/src[html]'" in text
