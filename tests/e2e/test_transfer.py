@@ -166,7 +166,7 @@ def spoil(folder: Path, copy: Path) -> dict[str, str]:
     (copy / "deep/er/b.txt").symlink_to("anywhere")
     (copy / "empty").mkdir()
     return {
-        "a.bin": "was changed since it was listed (5 bytes, not 3000000)",
+        "a.bin": "was changed since it was listed (5 bytes, not 3,000,000)",
         "deep/er/b.txt": "is a symbolic link; links are not followed",
         "deep/c ü%\\n.txt": "No such file or directory",
         "empty": "is no longer a regular file",
