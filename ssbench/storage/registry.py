@@ -245,10 +245,11 @@ def _shown(value: Any) -> Any:
 
 
 def secret_variables(options: StoreOptions) -> set[str]:
-    """Environment variables that may hold a secret of any store in the package, or of this one."""
-    rows = {*ROWS.values(), row_of(options.driver)}
-    secrets = (each for row in rows for each in options_of(row) if each.secret)
-    return {name for each in secrets for name in variables_of(each)}
+    """Environment variables that log in to any store in the package, or hold a secret of this one.
+    No child needs those of the package: the master reads them."""
+    own = [each for each in options_of(row_of(options.driver)) if each.secret]
+    of_package = [each for row in ROWS.values() for each in options_of(row)]
+    return {name for each in (*own, *of_package) for name in variables_of(each)}
 
 
 class GivenCredentials:

@@ -113,7 +113,7 @@ def test_the_child_of_a_run_sees_no_secret_of_any_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     secrets = secret_variables(StoreOptions())
-    assert {"WEBDAV_PASSWORD", "AWS_SECRET_ACCESS_KEY", "ST_KEY"} <= secrets
+    assert {"WEBDAV_USER", "WEBDAV_PASSWORD", "AWS_SECRET_ACCESS_KEY", "ST_KEY"} <= secrets
     for name in (*secrets, "UNKNOWN_TO_STORES"):
         monkeypatch.setenv(name, "s3cret")
     stand_in(
