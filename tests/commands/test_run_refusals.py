@@ -138,7 +138,7 @@ def test_options_reach_the_master_and_the_workers(
     )
     said = shell.run(*words.split())
     assert said.status is ExitStatus.OK
-    limits = masters[0].limits
+    limits = masters[0].workers.limits
     assert (limits.drain_timeout_s, limits.max_consecutive_errors, limits.batch_size) == (5, 3, 8)
     assert (limits.worker_timeout_s, masters[0].settings.connect_timeout_s) == (8, 4)
     assert "--concurrency 4 --retries 7 local-0-" in said.err
