@@ -14,6 +14,7 @@ import subprocess  # nosec B404 # runs the command that the caller gives
 import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from ssbench.core.errors import UsageError
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 _STDERR = 2
 _GRACE_S = 5.0  #: for all workers together
 #: Of the log of a worker that ended: bytes that are read, lines and characters that are shown.
-_TAIL_BYTES, _TAIL_LINES, _TAIL_SHOWN = 4096, 3, 600
+_TAIL_BYTES, _TAIL_LINES, _TAIL_SHOWN = 16_384, 3, 600
 
 
 def start_local_workers(
@@ -279,13 +280,16 @@ def _status_text(returncode: int) -> str:
 
 
 def _log_text(path: str) -> str:
-    """The last lines of a log, as part of a line."""
+    """The last lines of a log, as part of a line; of a crash, why, not the stacks that follow."""
     try:
         with open(path, "rb") as log:
             log.seek(max(os.path.getsize(path) - _TAIL_BYTES, 0))
             lines = log.read(_TAIL_BYTES).decode("utf-8", "replace").split("\n")
     except OSError as error:
         return f"its log {path} can't be read: {error.strerror}"
+    crashes = [at for at, line in enumerate(lines) if line.startswith("Fatal Python error: ")]
+    if crashes:
+        lines = [*takewhile(str.strip, lines[crashes[-1] :])]
     shown = [printable(line.strip()) for line in lines if line.strip()][-_TAIL_LINES:]
     if not shown:
         return f"its log {path} is empty"

@@ -145,6 +145,18 @@ def test_the_log_of_a_dead_worker_is_kept() -> None:
             assert set(others.logs).isdisjoint(workers.logs)
 
 
+def test_of_a_crash_the_cause_is_said_and_not_the_stacks() -> None:
+    fatal = "Fatal Python error: no memory\nPython runtime state: initialized\nMemoryError\n\n"
+    with local(1) as workers:
+        (child,) = children()
+        Path(workers.logs[0]).write_text(f"a\n{fatal}Thread 0x1:\n" + 150 * '  File "x.py"\n')
+        child.kill()
+        until(ended)
+        (gone,) = workers.exits()
+    shown = fatal.strip().replace("\n", " | ")
+    assert gone.reason == f"it was killed by SIGKILL; its log {workers.logs[0]} ends: {shown}"
+
+
 def test_an_exit_is_reported_once_with_signal_and_log() -> None:
     with local() as workers:
         workers.exclusive = True
