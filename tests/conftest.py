@@ -31,7 +31,7 @@ from tests.servers.programs import PROGRAMS, left_out  # noqa: E402
 # the same each time and everywhere, except where more of it is asked for, to find something new.
 MORE = int(os.environ.get("SSBENCH_FUZZ_EXAMPLES") or 0)
 settings.register_profile(
-    "ssbench", deadline=None, derandomize=not MORE, max_examples=MORE // 10 or 25
+    "ssbench", deadline=None, derandomize=not MORE, max_examples=MORE // 10 or 100
 )
 settings.load_profile("ssbench")
 

@@ -75,7 +75,7 @@ class Decoder(NamedTuple):
     memory: int = 8 << 20  #: bytes, likewise
     memory_per_byte: int = 100
     examples: int = EXAMPLES
-    endless: int = 5_000  #: bytes
+    endless: int = 20_000  #: bytes
 
     def check(self, data: bytes) -> None:
         """Invariant: a value, or an error of ours in printable lines."""
@@ -553,7 +553,7 @@ DECODERS: dict[str, Decoder] = {
         _TEXT_WORDS,
         calls=200_000,  # of botocore, to make a client
         memory=24 << 20,
-        examples=EXAMPLES // 4,
+        examples=EXAMPLES // 10,
     ),
     "clouds": Decoder(
         _elsewhere("storage.swift.test_clouds:cloud_read"),
@@ -562,7 +562,7 @@ DECODERS: dict[str, Decoder] = {
         calls=100_000,
         calls_per_byte=600,  # PyYAML is Python
         memory_per_byte=2_000,
-        examples=EXAMPLES // 4,
+        examples=EXAMPLES // 10,
         endless=1_000,
     ),
     "environment": Decoder(
@@ -598,17 +598,9 @@ DECODERS: dict[str, Decoder] = {
         _HTTP_WORDS,
     ),
     "swift-json": Decoder(swift_json, lambda: recorded("swift-json"), JSON_VALUES),
-    "s3-xml": Decoder(
-        s3_xml,
-        _elsewhere("storage.s3.test_bodies:RESPONSES"),
-        _XML_WORDS,
-        endless=20_000,  # beyond the bound of a text
-    ),
+    "s3-xml": Decoder(s3_xml, _elsewhere("storage.s3.test_bodies:RESPONSES"), _XML_WORDS),
     "multistatus": Decoder(
-        multistatus,
-        _elsewhere("storage.webdav.test_bodies:RESPONSES"),
-        _XML_WORDS,
-        endless=20_000,
+        multistatus, _elsewhere("storage.webdav.test_bodies:RESPONSES"), _XML_WORDS
     ),
     "challenges": Decoder(
         _elsewhere("storage.webdav.test_digest:answered"),

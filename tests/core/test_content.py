@@ -8,7 +8,7 @@ from zlib import compress
 import lz4.frame
 import pytest
 import zstandard
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssbench.core.content import (
@@ -129,6 +129,7 @@ def test_a_mix_has_its_share_of_duplicate_small_objects() -> None:
 
 
 @pytest.mark.parametrize("mix", [MIXES[0], MIXES[3]])
+@settings(max_examples=30)
 @given(st.integers(0, 200_000), st.integers(0, 200_000), st.integers(100, 70_000))
 def test_each_part_of_a_mix_is_that_of_the_whole(
     mix: ContentMix, start: int, size: int, block_size: int

@@ -15,7 +15,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 #: Of each fuzz test. 25 times as many in ``make test-long``.
-EXAMPLES = int(os.environ.get("SSBENCH_FUZZ_EXAMPLES") or 200)
+EXAMPLES = int(os.environ.get("SSBENCH_FUZZ_EXAMPLES") or 500)
 _MOST_MUTATIONS = 5
 #: An input is never made longer than this, whatever is repeated (hypothesis warns of longer ones).
 LONGEST = 7000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssbench.core.errors import SsbenchError
@@ -60,6 +60,7 @@ def played(
     return outcome
 
 
+@settings(max_examples=40, deadline=None)
 @given(SCRIPTS, STAGES, GROUPS)
 def test_whatever_happens_to_workers_no_job_runs_twice(
     script: list[tuple[float, int, str]], stages: list[tuple[float, int]], groups: tuple[int, ...]
@@ -82,6 +83,7 @@ def test_whatever_happens_to_workers_no_job_runs_twice(
         assert bool(outcome.counts.failed) <= ("fail" in faults)
 
 
+@settings(max_examples=40, deadline=None)
 @given(
     st.integers(0, 2**32),
     st.floats(0, 0.1),

@@ -193,9 +193,9 @@ def test_a_lost_worker_loses_what_it_held_and_nothing_runs_twice(
 def work_of_master(cluster: Cluster) -> int:
     """Calls of the master's functions in a run that loses one of three workers."""
     with cProfile.Profile() as profile:
-        outcome = cluster.run(3000)
+        outcome = cluster.run(6000)
     counts = outcome.counts
-    assert (outcome.ended, counts.sent, counts.failed) == ("complete", 3000, 0)
+    assert (outcome.ended, counts.sent, counts.failed) == ("complete", 6000, 0)
     assert counts.lost <= 16
     assert [name.split()[0] for name in cluster.master.workers_lost] == ["w0"]
     return sum(
@@ -271,7 +271,7 @@ def test_a_stopped_and_cut_off_worker_starts_no_lost_job() -> None:
     cluster.at(1.5, worker.cut)
     cluster.at(1.5, lambda: stop(cluster))
     cluster.at(8.0, lambda: setattr(worker, "running", True))  # its links are still down
-    outcome = cluster.run(3000)
+    outcome = cluster.run(6000)
     assert 0 < outcome.counts.lost <= 16
     assert cluster.too_late == []
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssbench.report import of_run, plotly_script, render, render_html
@@ -115,6 +115,7 @@ def mild_elements() -> list[set[str]]:
 
 
 @pytest.mark.usefixtures("no_plotly")
+@settings(max_examples=25)  # three pages each
 @given(st.text(max_size=60))
 def test_no_name_adds_an_element(name: str) -> None:
     """Invariant: for any names the page has the elements that it has for others."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssbench.core.model import UNCERTAIN_NS, ErrorKind
@@ -169,6 +169,7 @@ names = st.text(max_size=40)
 _CONTROLS = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
+@settings(max_examples=40)
 @given(names)
 def test_no_name_controls_the_terminal(name: str) -> None:
     """Invariant: apart from newlines, which no name adds, no format has a control character."""

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import msgpack
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -92,6 +92,7 @@ def test_a_flipped_bit_costs_one_block(run_bytes: bytes, data: st.DataObject) ->
     assert damage or records == RECORDS, "only in the bits that fill up a byte"
 
 
+@settings(max_examples=200)
 @given(st.lists(st.integers(0, len(RECORDS) + 3), max_size=12))
 def test_blocks_swapped_and_repeated(run_bytes: bytes, order: list[int]) -> None:
     """Each block counts once at most, in the order of the file, and the damage is told."""

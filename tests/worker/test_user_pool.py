@@ -12,7 +12,7 @@ from typing import Any
 import gevent
 import gevent.event
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssbench.core import retry
@@ -383,6 +383,7 @@ def at_once(driver: Driver, team: Team) -> int:
     return busy
 
 
+@settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 6), st.booleans(), st.integers(0, 8)), max_size=8))
 def test_resizing_during_work(changes: list[tuple[int, bool, int]]) -> None:
     """Invariant: after any changes there are as many users as there should be, and each job

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgpack
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ssbench.core.columns import WIDTHS, unpack_column
@@ -154,6 +154,7 @@ _LONG = {
 }  # fmt: skip
 
 
+@settings(max_examples=25)
 @example([_LONG])
 @given(st.lists(_kind, min_size=1, max_size=2))
 def test_each_row_is_that_of_its_batch(kinds: list[dict[str, Any]]) -> None:

@@ -7,7 +7,7 @@ import random
 from itertools import chain, product
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -120,6 +120,7 @@ def whole_report() -> str:
     return render("json", runs.stats_of([*FRAME, runs.batch(ROWS), runs.footer()]))
 
 
+@settings(max_examples=30)
 @given(parts_of_a_run, st.randoms(use_true_random=False))
 def test_batches_in_any_order_are_the_whole(
     whole_report: str, parts: list[int], rng: random.Random
@@ -221,6 +222,7 @@ batches_of_all_sorts = st.one_of(
 )
 
 
+@settings(max_examples=60)
 @given(batches_of_all_sorts, st.sampled_from([0, 777]))
 def test_joined_columns_give_the_same_report_as_single_rows(
     batches: list[list[Result]], shift_ns: int

@@ -6,7 +6,7 @@ import random
 import tracemalloc
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssbench.core.model import SECOND_NS, Result
@@ -64,6 +64,7 @@ rows = st.builds(
 )
 
 
+@settings(max_examples=50)
 @given(st.lists(rows, max_size=30), st.randoms(use_true_random=False))
 def test_rows_in_any_order_are_the_whole(some: list[Result], rng: random.Random) -> None:
     """Invariant: cut and ordered in any way, the seconds are the same, nothing is lost."""

@@ -485,7 +485,7 @@ class RunMachine(RuleBasedStateMachine):
 
 
 TestRun = RunMachine.TestCase
-TestRun.settings = settings(stateful_step_count=40)
+TestRun.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssbench.core.content import initial_size
@@ -131,6 +131,7 @@ def test_a_withdrawn_removal_leaves_its_object() -> None:
     assert work.left_behind == 1
 
 
+@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32), st.integers(0, 8))
 def test_no_operation_uses_a_removed_object(seed: int, behind: int) -> None:
     """Whatever the order and the outcomes: what is left at the end is what is in the store."""
