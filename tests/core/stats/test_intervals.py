@@ -13,6 +13,7 @@ import pytest
 from benchmarks.truth.intervals import MEASURES, ROWS, Row, called_different
 from ssbench.core.stats.histogram import Buckets
 from ssbench.core.stats.intervals import (
+    CONFIDENCE,
     MOST_RESAMPLES,
     ChangeVerdict,
     Percentile,
@@ -20,6 +21,7 @@ from ssbench.core.stats.intervals import (
     Sides,
     block_length,
     compare,
+    estimate_of,
     interval,
     student,
     variance_factor,
@@ -189,6 +191,17 @@ def _differ(rng: random.Random, lasting: float, ratio: float, seconds: int = 60)
     ]
     rows = compare(sides, rng, percents=(), resamples=300)
     return rows[0].changes[0].verdict is ChangeVerdict.REAL
+
+
+def test_the_mean_of_several_runs_has_the_interval_of_scipy() -> None:
+    from scipy.stats import gmean, sem, t
+
+    rates = [100.0, 112.0, 104.0]
+    logs = np.log(rates)
+    ends = t.interval(CONFIDENCE, 2, loc=logs.mean(), scale=sem(logs))
+    found = estimate_of(rates)
+    assert found.value == pytest.approx(gmean(rates))
+    assert (found.low, found.high) == pytest.approx(tuple(np.exp(ends)))
 
 
 def test_an_interval_of_two_pairs_that_differ_much_is_unknown() -> None:
