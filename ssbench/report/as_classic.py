@@ -305,10 +305,10 @@ def items_text(row: Row) -> str:
 
 _NAME_WIDTH = 16  #: of a stage
 _OF_STAGE = (
-    Column("name", WORD, "its name or number", "Stage"),
-    Column("rate_window_s", SECONDS, "that its rates are divided by", "Seconds"),
-    Column("users", WORD, "that ran", "Users"),
-    Column("rate", WORD, "operations/s that fell due", "Rate/s"),
+    Column("name", WORD, "Stage"),
+    Column("rate_window_s", SECONDS, "Seconds"),
+    Column("users", WORD, "Users"),
+    Column("rate", WORD, "Rate/s"),
 )
 
 

@@ -106,15 +106,15 @@ def of_comparison(found: Comparison, rules: Sequence[ChangeRule] = ()) -> Report
     judged = [each for rule in rules for each in found.judge(rule)]
     confidence = found.sides.confidence if found.sides else CONFIDENCE
     facts = [
-        fact("schema_version", SCHEMA_VERSION, COUNT, "version of these keys", "json"),
-        fact("confidence", confidence, COUNT, "of all intervals, 0 to 1"),
-        fact("resamples", RESAMPLES, COUNT, "of the bootstrap", "json"),
-        fact("seed", found.seed, COUNT, "of the resamples", "json"),
+        fact("schema_version", SCHEMA_VERSION, COUNT, "json"),
+        fact("confidence", confidence, COUNT),
+        fact("resamples", RESAMPLES, COUNT, "json"),
+        fact("seed", found.seed, COUNT, "json"),
     ]
     settings = _differing(found)
     parts = {section.operation: _figures(found, section) for section in found.sections}
     operations = [
-        [fact("operation", operation, WORD, "its name"), *part]
+        [fact("operation", operation, WORD), *part]
         for operation, part in parts.items()
         if operation is not None
     ]
@@ -158,11 +158,9 @@ def of_comparison(found: Comparison, rules: Sequence[ChangeRule] = ()) -> Report
 def _differing(found: Comparison) -> list[list[Fact]]:
     return [
         [
-            fact("key", each.key, WORD, "a setting in which runs differ"),
-            fact(
-                "of_scenario", each.of_scenario, WORD, "whether it is the scenario's", "text json"
-            ),
-            fact("values", each.values, WORD, "in each run"),
+            fact("key", each.key, WORD),
+            fact("of_scenario", each.of_scenario, WORD, "text json"),
+            fact("values", each.values, WORD),
         ]
         for each in found.differing_settings
     ]
@@ -188,7 +186,7 @@ def _grouped(sides: Sides | None) -> list[Section]:
 
 def _side_of_runs(sides: Sides) -> list[Fact]:
     return [
-        fact("side", Sides.letter(place), WORD, "of the comparison; only of groups of runs")
+        fact("side", Sides.letter(place), WORD)
         for place, count in enumerate(sides.counts) for _run in range(count)
     ]  # fmt: skip
 
@@ -196,10 +194,10 @@ def _side_of_runs(sides: Sides) -> list[Fact]:
 def _sides(sides: Sides) -> Table:
     rows = [
         [
-            fact("side", Sides.letter(place), WORD, "its letter"),
-            fact("name", sides.names[place] if sides.names else None, WORD, "what it stands for"),
-            fact("runs", count, COUNT, "its runs"),
-            fact("paired", sides.paired, WORD, "whether its runs are compared one by one"),
+            fact("side", Sides.letter(place), WORD),
+            fact("name", sides.names[place] if sides.names else None, WORD),
+            fact("runs", count, COUNT),
+            fact("paired", sides.paired, WORD),
         ]
         for place, count in enumerate(sides.counts)
     ]
@@ -208,15 +206,12 @@ def _sides(sides: Sides) -> Table:
 
 def _pairs(pairs: Pairs) -> Section:
     """For JSON: how the pairs came about."""
-    left_out = [
-        [fact("file", path, WORD, "its stat file"), fact("why", why, WORD, "why it is left out")]
-        for path, why in pairs.left_out
-    ]
+    left_out = [[fact("file", path, WORD), fact("why", why, WORD)] for path, why in pairs.left_out]
     facts = [
-        fact("asked", pairs.asked, COUNT, "pairs that were asked for, or the most"),
-        fact("complete", not pairs.ended, WORD, "whether it came to its end"),
-        fact("reason", pairs.ended or None, WORD, "why it did not"),
-        fact("left_out", Table.of("left_out", left_out), WORD, "runs in no pair that is compared"),
+        fact("asked", pairs.asked, COUNT),
+        fact("complete", not pairs.ended, WORD),
+        fact("reason", pairs.ended or None, WORD),
+        fact("left_out", Table.of("left_out", left_out), WORD),
     ]
     return Section("pairs", facts=facts, formats="json")
 
@@ -250,10 +245,10 @@ def _failed(judged: JudgedChange) -> tuple[str, bool]:
 def _rules(judged: Sequence[JudgedChange]) -> Table:
     rows = [
         [
-            fact("passed", each.passed, WORD, "whether the change does not meet it", title=""),
-            fact("rule", str(each.rule), WORD, "the condition that fails", title="rule"),
-            fact("side", each.side, WORD, "run or side that is judged", title="of"),
-            fact("change", each.text, WORD, "the change, or why it is not judged", title="change"),
+            fact("passed", each.passed, WORD, title=""),
+            fact("rule", str(each.rule), WORD, title="rule"),
+            fact("side", each.side, WORD, title="of"),
+            fact("change", each.text, WORD, title="change"),
         ]
         for each in judged
     ]
@@ -268,25 +263,25 @@ def _run(name: str, run: ComparedRun) -> list[Fact]:
     generator, whose = verdict.headroom.value, bottleneck(of_run, verdict).value
     wrong = notes_of_compared(of_run, run.hosts)
     return [
-        fact("run", name, WORD, "its name in texts", "text"),
-        fact("file", run.name, WORD, "its stat file"),
-        fact("run_id", header and header.run_id, WORD, "identifier", "json"),
-        fact("scenario_name", of_run.run.scenario.name, WORD, "its scenario"),
-        fact("store", store_section(header)["line"], WORD, "which it measured; null: unknown"),
-        fact("complete", of_run.run.complete, WORD, "whether no result is missing", "json"),
-        fact("users_ran", ran, COUNT, "the fewest users that ran at any time", "json"),
-        fact("short_of_users", short, WORD, "whether these are fewer than asked for", "json"),
-        fact("started_at_s", of_run.started_s, WALL_CLOCK, "first start"),
-        fact("duration_s", of_run.duration_s, SECONDS, "to the last completion"),
-        fact("whole_seconds", run.seconds, COUNT, "that intervals are computed from"),
-        fact("steady", steady(of_run), WORD, "whether its rate was; null: unknown", "json"),
-        fact("steadiness", steadiness, WORD, "what speaks against quoting an average", "json"),
-        fact("load_generator", generator, WORD, "whether it was the limit", "json"),
-        fact("bottleneck", whose, WORD, "whose limit its throughput was", "json"),
-        fact("hosts", host_table(run.hosts), WORD, "of its master and workers"),
-        fact("short", run.short, WORD, "whether it is too short for intervals", "text"),
-        fact("notes", wrong, WORD, "what is wrong with it", "text"),
-        fact("unusual", unusual(of_run), WORD, "the same in a few words", "text"),
+        fact("run", name, WORD, "text"),
+        fact("file", run.name, WORD),
+        fact("run_id", header and header.run_id, WORD, "json"),
+        fact("scenario_name", of_run.run.scenario.name, WORD),
+        fact("store", store_section(header)["line"], WORD),
+        fact("complete", of_run.run.complete, WORD, "json"),
+        fact("users_ran", ran, COUNT, "json"),
+        fact("short_of_users", short, WORD, "json"),
+        fact("started_at_s", of_run.started_s, WALL_CLOCK),
+        fact("duration_s", of_run.duration_s, SECONDS),
+        fact("whole_seconds", run.seconds, COUNT),
+        fact("steady", steady(of_run), WORD, "json"),
+        fact("steadiness", steadiness, WORD, "json"),
+        fact("load_generator", generator, WORD, "json"),
+        fact("bottleneck", whose, WORD, "json"),
+        fact("hosts", host_table(run.hosts), WORD),
+        fact("short", run.short, WORD, "text"),
+        fact("notes", wrong, WORD, "text"),
+        fact("unusual", unusual(of_run), WORD, "text"),
     ]
 
 
@@ -298,10 +293,7 @@ def _figures(found: Comparison, section: ComparedOperation) -> list[Fact]:
     ]
     rows = [_figure(row, disturbed, totals) for row in section.rows]
     figures = Table.of("figures", rows, by="figure")
-    return [
-        *_counts(found, totals),
-        fact("figures", figures, WORD, "what is compared"),
-    ]
+    return [*_counts(found, totals), fact("figures", figures, WORD)]
 
 
 def _counts(found: Comparison, totals: Sequence[Sequence[Tally]]) -> Iterator[Fact]:
@@ -310,7 +302,7 @@ def _counts(found: Comparison, totals: Sequence[Sequence[Tally]]) -> Iterator[Fa
     for side, own in zip(sides, totals, strict=True):
         for tally in own:
             side.merge(tally)
-    yield fact("operations", [side.operations for side in sides], COUNT, "failed or not")
+    yield fact("operations", [side.operations for side in sides], COUNT)
     for each in figures_of("compared"):
         if each.known is None or any(each.known(run.stats.total()) for run in found.runs):
             yield Fact(each.column, [each.of(side) for side in sides])
@@ -356,18 +348,18 @@ def _line(
         for each in (found.value, found.low, found.high)
     )
     return [
-        fact("operation", operation, WORD, "its name, or TOTAL; empty: of a source"),
-        fact("figure", figure, WORD, "what is compared, with its unit"),
-        fact("run", at + 1, COUNT, "number of the run, or of the side"),
-        fact("file", file, WORD, "its stat files"),
-        fact("value", value, COUNT, "its figure"),
-        fact("low", low, COUNT, "least of the figure's interval"),
-        fact("high", high, COUNT, "most of it"),
-        fact("ratio", change.get("ratio"), COUNT, "to the first run's figure"),
-        fact("ratio_low", change.get("low"), COUNT, "least of the ratio's interval"),
-        fact("ratio_high", change.get("high"), COUNT, "most of it"),
-        fact("verdict", change.get("verdict"), WORD, "on that ratio"),
-        fact("source", source, WORD, "worker, endpoint or address; empty: all together"),
+        fact("operation", operation, WORD),
+        fact("figure", figure, WORD),
+        fact("run", at + 1, COUNT),
+        fact("file", file, WORD),
+        fact("value", value, COUNT),
+        fact("low", low, COUNT),
+        fact("high", high, COUNT),
+        fact("ratio", change.get("ratio"), COUNT),
+        fact("ratio_low", change.get("low"), COUNT),
+        fact("ratio_high", change.get("high"), COUNT),
+        fact("verdict", change.get("verdict"), WORD),
+        fact("source", source, WORD),
     ]
 
 
@@ -393,10 +385,10 @@ def _figure(
         for at, change in enumerate(row.changes, 1)
     ]
     return [
-        fact("figure", _named(measure.key, row.measure), WORD, "with its unit"),
-        fact("title", _named(measure.title, row.measure), WORD, "the same for people", "text"),
-        fact("runs", runs, WORD, "each run's estimate"),
-        fact("changes_against_first", changes, COUNT, "each further run's over the first's"),
+        fact("figure", _named(measure.key, row.measure), WORD),
+        fact("title", _named(measure.title, row.measure), WORD, "text"),
+        fact("runs", runs, WORD),
+        fact("changes_against_first", changes, COUNT),
     ]
 
 

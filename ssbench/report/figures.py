@@ -17,10 +17,7 @@ from ssbench.core.model import Job
 from ssbench.core.operations import Body, row_of
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.tally import Counts, Latency, PartTimes, Source, SourceTally, Tally
-from ssbench.core.stats.thresholds import (
-    ThresholdResult,
-    metric_of,
-)
+from ssbench.core.stats.thresholds import ThresholdResult, metric_of
 from ssbench.report.model import (
     ALL,
     BYTES,
@@ -38,6 +35,7 @@ from ssbench.report.model import (
     Column,
     Distribution,
     Fact,
+    Formats,
     Report,
     Row,
     Section,
@@ -70,29 +68,29 @@ class Figure(Struct, frozen=True):
 
 
 def _figure(
-    name: str, unit: Unit, meaning: str, title: str = "", tables: str = "operations",
+    name: str, unit: Unit, title: str = "", tables: str = "operations",
     rare: str = "", *,
     key: str = "", known: str = "", of: Callable[[Any], Any] | None = None, **column: Any,
 ) -> Figure:  # fmt: skip
     """:param name: attribute of Counts with its value, where ``of`` does not give it.
     :param known: attribute of Counts that says whether the run has it.
     """
-    shown = Column(key or name, unit, meaning, title, **column)
+    shown = Column(key or name, unit, title, **column)
     is_known = attrgetter(known) if known else None
     return Figure(shown, of or attrgetter(name), tables, rare, is_known)
 
 
-def _service(percent: float, name: str, meaning: str, tables: str = "sources") -> Figure:
+def _service(percent: float, name: str, tables: str = "sources") -> Figure:
     """A percentile of the service time."""
 
     def of(tally: SourceTally) -> float | None:
         (value,) = tally.service.quantiles((percent,))
         return marked(percent, value, tally.service.count) if percent < 100 else value
 
-    return _figure(f"service_{name}_s", LATENCY, meaning, name, tables, of=of)
+    return _figure(f"service_{name}_s", LATENCY, name, tables, of=of)
 
 
-def _response(percent: float, name: str, meaning: str, rare: str = "sources") -> Figure:
+def _response(percent: float, name: str, rare: str = "sources") -> Figure:
     """A percentile of the response time, where operations had due times."""
 
     def of(tally: SourceTally) -> float | None:
@@ -101,58 +99,51 @@ def _response(percent: float, name: str, meaning: str, rare: str = "sources") ->
         (value,) = tally.response.quantiles((percent,))
         return marked(percent, value, tally.response.count)
 
-    return _figure(f"response_{name}_s", LATENCY, meaning, f"response {name}", "", rare, of=of)
+    return _figure(f"response_{name}_s", LATENCY, f"response {name}", "", rare, of=of)
 
 
 def _lost_race_percent(counts: Counts) -> float | None:
     return 100 * counts.lost_races / counts.operations if counts.operations else None
 
 
-_MOVED_BYTES = ("moved_bytes", BYTES, "by successes; none if not known", "Data")
+_MOVED_BYTES = ("moved_bytes", BYTES, "Data")
 #: All figures of operations, in the order of people and JSON. Those that few runs have are last in
 #: JSON and CSV.
 FIGURES = (
-    _figure("count", COUNT, "successes", "Count", "operations phases sources"),
-    _figure("errors", OUTCOME, "failures", "Errors",
-            "operations phases sources compared compared_sources"),
-    _figure("lost_races", OUTCOME, "conditional writes that came too late", "Lost races",
+    _figure("count", COUNT, "Count", "operations phases sources"),
+    _figure("errors", OUTCOME, "Errors", "operations phases sources compared compared_sources"),
+    _figure("lost_races", OUTCOME, "Lost races",
             "", "operations compared steps", known="has_races"),
-    _figure("lost_race_percent", PERCENT, "of all operations", of=_lost_race_percent,
-            known="has_races", formats=DATA),
-    _figure("retries", COUNT, "repeated attempts, but for those after a 404", "Retries",
-            "operations", "sources compared compared_sources steps"),
-    _figure("not_found_retries", COUNT, "repeated after a 404", formats=DATA),
-    _figure("rate_limited", COUNT, "answers to slow down", "Slow-downs",
+    _figure("lost_race_percent", PERCENT, of=_lost_race_percent, known="has_races", formats=DATA),
+    _figure("retries", COUNT, "Retries", "operations", "sources compared compared_sources steps"),
+    _figure("not_found_retries", COUNT, formats=DATA),
+    _figure("rate_limited", COUNT, "Slow-downs",
             "", "operations sources compared compared_sources steps"),
-    _figure("reconnects", COUNT, "idle connections replaced", formats=DATA),
-    _figure("renewals", COUNT, "restarted with a new token", formats=DATA),
-    _figure("retry_percent", PERCENT, "retries in percent of successes", csv="retry_rate"),
+    _figure("reconnects", COUNT, formats=DATA),
+    _figure("renewals", COUNT, formats=DATA),
+    _figure("retry_percent", PERCENT, csv="retry_rate"),
     _figure(*_MOVED_BYTES, "operations phases", formats=DATA, csv="bytes"),
-    _figure("failed_moved_bytes", BYTES, "by failures", formats="json"),
-    _figure("throughput.seconds", SECONDS, "that the rates are divided by", key="rate_window_s",
-            formats="json"),
-    _figure("rate_per_s", RATE, "successes per second of that", "Rate",
+    _figure("failed_moved_bytes", BYTES, formats="json"),
+    _figure("throughput.seconds", SECONDS, key="rate_window_s", formats="json"),
+    _figure("rate_per_s", RATE, "Rate",
             "operations sources compared_sources", key="requests_per_s", csv="avg_req_per_s"),
     _figure(*_MOVED_BYTES, "sources", formats=DATA),  # in CSV behind the rate
-    _figure("bytes_per_s", THROUGHPUT, "per second of that", "Data", "operations sources",
+    _figure("bytes_per_s", THROUGHPUT, "Data", "operations sources",
             key="moved_bytes_per_s", csv="bytes_per_s"),
-    _figure("seconds", SECONDS, "first start to last end, but warm-ups", "Time",
+    _figure("seconds", SECONDS, "Time",
             "operations phases", key="span_s", csv="seconds", formats="json"),
-    _figure("over_span.rate_per_s", RATE, "successes per second of that span",
-            key="span_requests_per_s", formats="json"),
-    _figure("items", COUNT, "entries listed and objects handled by successes", "Items",
-            "", "operations", known="has_items"),
-    _figure("throughput.items_per_s", ITEM_RATE, "per second, counted as requests_per_s",
+    _figure("over_span.rate_per_s", RATE, key="span_requests_per_s", formats="json"),
+    _figure("items", COUNT, "Items", "", "operations", known="has_items"),
+    _figure("throughput.items_per_s", ITEM_RATE,
             "Items/s", "", "operations", key="items_per_s", known="has_items"),
-    _figure("pages", COUNT, "of the whole listings among successes", "Pages",
-            "", "operations", known="has_pages"),
-    _figure("throughput.pages_per_s", PAGE_RATE, "per second, counted as requests_per_s",
+    _figure("pages", COUNT, "Pages", "", "operations", known="has_pages"),
+    _figure("throughput.pages_per_s", PAGE_RATE,
             "Pages/s", "", "operations", key="pages_per_s", known="has_pages"),
-    _service(50, "p50", "median service time"),
-    _service(99, "p99", "its 99th percentile", "sources compared_sources"),
-    _service(100, "max", "the longest"),
-    _response(50, "p50", "median response time; open loop only"),
-    _response(99, "p99", "its 99th percentile", "sources compared_sources"),
+    _service(50, "p50"),
+    _service(99, "p99", "sources compared_sources"),
+    _service(100, "max"),
+    _response(50, "p50"),
+    _response(99, "p99", "sources compared_sources"),
 )  # fmt: skip
 
 
@@ -175,38 +166,32 @@ def values_of(table: str, tally: Counts) -> dict[str, Any]:
     return {each.column.key: each.of(tally) for each in figures_of(table)}
 
 
-_RUNS = Column("runs", WORD, "its figures in each run; null: not in that run")
+_RUNS = Column("runs", WORD)
 #: Kind of part -> title, columns of its names, and what gives the parts of a run.
 _KINDS: Mapping[str, tuple[str, Sequence[Column], Callable[[RunStats], list[Source]]]] = {
     "worker": (
         "Workers",
-        (
-            Column("worker", WORD, "its id", "Worker"),
-            Column("host", WORD, "on which it ran; none if not known", "Host"),
-        ),
+        (Column("worker", WORD, "Worker"), Column("host", WORD, "Host")),
         RunStats.workers,
     ),
     "endpoint": (
         "Endpoints",
-        (Column("endpoint", WORD, "storage URL", "Endpoint"),),
+        (Column("endpoint", WORD, "Endpoint"),),
         RunStats.endpoints,
     ),
     "address": (
         "Addresses",
-        (Column("address", WORD, "of a name that has several", "Address"),),
+        (Column("address", WORD, "Address"),),
         RunStats.addresses,
     ),
     "identity": (
         "Identities",
-        (Column("identity", WORD, "its name in the file of --identities", "Identity"),),
+        (Column("identity", WORD, "Identity"),),
         RunStats.identities,
     ),
     "group": (
         "Groups of users",
-        (
-            Column("group", WORD, "its name, behind that of its stage", "Group"),
-            Column("asked", WORD, "its users, and operations/s that fall due", "Asked for"),
-        ),
+        (Column("group", WORD, "Group"), Column("asked", WORD, "Asked for")),
         RunStats.groups,
     ),
 }
@@ -215,7 +200,7 @@ _COMPARED_KINDS = {
     **_KINDS,
     "stage": (
         "Stages",
-        (Column("stage", WORD, "its name, or stage 2", "Stage"),),
+        (Column("stage", WORD, "Stage"),),
         RunStats.stages,
     ),
 }
@@ -228,7 +213,7 @@ def source_sections(stats: RunStats) -> Iterator[Section]:
             {**_named(names, source), **values_of("sources", source.tally)}
             for source in parts_of(stats)
         ]
-        formats = "text csv json" if len(rows) > 1 else "json"
+        formats: Formats = ALL if len(rows) > 1 else "json"
         key = f"by_{kind}"
         columns = (*names, *columns_of("sources"))
         table = Table(key, columns, rows, title, csv=kind, formats=formats)
@@ -246,17 +231,17 @@ def source_tables(report: Report) -> Iterator[Table]:
 
 
 _PART_FIGURES = (
-    Column("count", COUNT, "parts that were moved", "Parts"),
-    Column("p50_s", LATENCY, "median time of a part", "p50"),
-    Column("p99_s", LATENCY, "its 99th percentile", "p99"),
-    Column("max_s", LATENCY, "the longest", "max"),
-    Column("slowest_object", WORD, "container and name of its object", "Slowest"),
-    Column("slowest_part", COUNT, "its number, from 1", "Part"),
-    Column("slowest_bytes", WORD, "of the object: first and last", "Bytes"),
-    Column("slowest_endpoint", WORD, "storage URL that it was asked of", "Endpoint"),
-    Column("slowest_id", WORD, "transaction id", "Id"),
+    Column("count", COUNT, "Parts"),
+    Column("p50_s", LATENCY, "p50"),
+    Column("p99_s", LATENCY, "p99"),
+    Column("max_s", LATENCY, "max"),
+    Column("slowest_object", WORD, "Slowest"),
+    Column("slowest_part", COUNT, "Part"),
+    Column("slowest_bytes", WORD, "Bytes"),
+    Column("slowest_endpoint", WORD, "Endpoint"),
+    Column("slowest_id", WORD, "Id"),
 )
-_OPERATION = Column("operation", WORD, "its name", "Operation")
+_OPERATION = Column("operation", WORD, "Operation")
 PARTS = "object_parts"  #: key of the section
 
 
@@ -424,7 +409,7 @@ def operation_facts(
 ) -> list[Fact]:
     """The figures of an operation, None for all together, and of its size classes."""
     rows = [
-        [fact("size_class", stats.class_name(size_class), WORD, "its name"),
+        [fact("size_class", stats.class_name(size_class), WORD),
          *tally_facts(stats.total(operation, size_class), percents)]
         for size_class in stats.classes(operation)
     ]  # fmt: skip
@@ -434,8 +419,8 @@ def operation_facts(
     receives = any(row_of(each, stats.run.operations).receives for each in those)
     return [
         *figures,
-        fact("size_classes", table, WORD, "the same by size class", "text json"),
-        fact("receives", receives, WORD, "whether responses can have a body", "text"),
+        fact("size_classes", table, WORD, "text json"),
+        fact("receives", receives, WORD, "text"),
     ]
 
 
@@ -443,23 +428,13 @@ def tally_facts(tally: Tally, percents: Sequence[float]) -> list[Fact]:
     latencies = (tally.headers, tally.first_byte, tally.last_byte, tally.response)
     headers, first, last, due = (_distribution(each, percents) for each in latencies)
     response = due if due.count else None
-    shown = "text json"  # CSV has a column for each of their figures
     return [
         *_counts(tally),
-        fact("headers_latency", headers, LATENCY, "from the start to the response headers", shown),
-        fact(
-            "first_byte_latency", first, LATENCY, "from the start to the body's first byte", shown
-        ),
-        fact(
-            "last_byte_latency",
-            last,
-            LATENCY,
-            "service time: from the start to the last byte",
-            shown,
-        ),
-        fact(
-            "response_time", response, LATENCY, "from due to the last byte; open loop only", shown
-        ),
+        # CSV has a column for each of their figures.
+        fact("headers_latency", headers, LATENCY, "text json"),
+        fact("first_byte_latency", first, LATENCY, "text json"),
+        fact("last_byte_latency", last, LATENCY, "text json"),
+        fact("response_time", response, LATENCY, "text json"),
     ]
 
 
@@ -498,13 +473,13 @@ def threshold_facts(verdict: ThresholdResult) -> list[Fact]:
         actual /= metric_of(threshold.metric).units[threshold.unit]
     latency = _JUDGED[verdict.latency] if verdict.latency else None
     return [
-        fact("threshold", str(threshold), WORD, "the condition"),
-        fact("passed", verdict.passed, WORD, "whether it was met"),
-        fact("actual", actual, COUNT, "measured value"),
-        fact("limit", float(threshold.number), COUNT, "its limit", "json"),
-        fact("unit", threshold.unit, WORD, "of both", "json"),
-        fact("latency", latency, WORD, "which latency was judged", "json"),
-        fact("borderline", verdict.borderline, WORD, "within the percentile's error", "json"),
-        fact("sparse", verdict.sparse, WORD, "fewer than ten operations beyond it", "json"),
-        fact("why", verdict.why or None, WORD, "why there is no measured value", "json"),
+        fact("threshold", str(threshold), WORD),
+        fact("passed", verdict.passed, WORD),
+        fact("actual", actual, COUNT),
+        fact("limit", float(threshold.number), COUNT, "json"),
+        fact("unit", threshold.unit, WORD, "json"),
+        fact("latency", latency, WORD, "json"),
+        fact("borderline", verdict.borderline, WORD, "json"),
+        fact("sparse", verdict.sparse, WORD, "json"),
+        fact("why", verdict.why or None, WORD, "json"),
     ]

@@ -57,14 +57,14 @@ _CAUSES: dict[Cause, tuple[str, str]] = {
 _FASTER_MASTER = "give the master a larger --batch-size, or a faster core"
 _OF_HOSTS = (Cause.NETWORK, Cause.MEMORY)
 _MOST_SENTENCES = 4
-#: Figure of OF_HOST -> key, unit, heading and meaning.
+#: Figure of OF_HOST -> key, unit and heading.
 _HOST_FIGURES = {
-    "cpu_percent": ("cpu_percent", PERCENT, "CPU", "of all cores, in use"),
-    "memory_used_percent": ("memory_percent", PERCENT, "memory", "of memory, in use"),
-    "disk_read_bytes_per_s": ("disk_read", THROUGHPUT, "disk read", "all disks"),
-    "disk_written_bytes_per_s": ("disk_written", THROUGHPUT, "written", "all disks"),
-    "network_received_bytes_per_s": ("received", THROUGHPUT, "net in", "without loopback"),
-    "network_sent_bytes_per_s": ("sent", THROUGHPUT, "net out", "without loopback"),
+    "cpu_percent": ("cpu_percent", PERCENT, "CPU"),
+    "memory_used_percent": ("memory_percent", PERCENT, "memory"),
+    "disk_read_bytes_per_s": ("disk_read", THROUGHPUT, "disk read"),
+    "disk_written_bytes_per_s": ("disk_written", THROUGHPUT, "written"),
+    "network_received_bytes_per_s": ("received", THROUGHPUT, "net in"),
+    "network_sent_bytes_per_s": ("sent", THROUGHPUT, "net out"),
 }
 
 
@@ -79,16 +79,16 @@ def load_generator_section(stats: RunStats) -> Section:
     loop, core = _rounded(verdict.busiest_loop_percent), _rounded(verdict.busiest_core_percent)
     lag_s, answer = _rounded(verdict.loop_lag_max_s), verdict.headroom.value
     facts = [
-        fact("verdict", answer, WORD, "whether it was the limit", DATA, csv="load_generator"),
-        fact("bottleneck", whose.value, WORD, "whose limit the throughput was", "json"),
-        fact("sentences", words, WORD, "the same in words", "json"),
-        fact("findings", findings, WORD, "its causes, the gravest first", "json"),
-        fact("busiest", busiest, WORD, "process whose event loop used most of a core", "json"),
-        fact("busiest_loop_percent", loop, PERCENT, "of a core, used by that loop", DATA),
-        fact("busiest_core_percent", core, PERCENT, "use of each second's busiest core", DATA),
-        fact("loop_lag_max_s", lag_s, SECONDS, "by which a timer was late at most", DATA),
-        fact("own_failures", verdict.own_failures, COUNT, "for want of its own resources", "json"),
-        fact("hosts", host_table(verdict.hosts), WORD, "the busiest first", "json"),
+        fact("verdict", answer, WORD, DATA, csv="load_generator"),
+        fact("bottleneck", whose.value, WORD, "json"),
+        fact("sentences", words, WORD, "json"),
+        fact("findings", findings, WORD, "json"),
+        fact("busiest", busiest, WORD, "json"),
+        fact("busiest_loop_percent", loop, PERCENT, DATA),
+        fact("busiest_core_percent", core, PERCENT, DATA),
+        fact("loop_lag_max_s", lag_s, SECONDS, DATA),
+        fact("own_failures", verdict.own_failures, COUNT, "json"),
+        fact("hosts", host_table(verdict.hosts), WORD, "json"),
     ]
     return Section("load_generator", facts=facts, notes=shown)
 
@@ -184,13 +184,13 @@ def other_work(hosts: Sequence[HostLoad]) -> Iterator[Note]:
 def _finding_facts(finding: Shortage) -> list[Fact]:
     late, value = finding.cause is Cause.LATE, _rounded(finding.value)
     return [
-        fact("cause", finding.cause.value, WORD, "what there was too little of"),
-        fact("worker_id", finding.who.worker_id, WORD, '"" for the master'),
-        fact("host", finding.who.host, WORD, "of that process"),
-        fact("percent", None if late else value, PERCENT, "in those seconds, on average"),
-        fact("late_s", value if late else None, SECONDS, "by which timers were late"),
-        fact("seconds", finding.seconds, COUNT, "in which it was so"),
-        fact("of_seconds", finding.of_seconds, COUNT, "that were judged"),
+        fact("cause", finding.cause.value, WORD),
+        fact("worker_id", finding.who.worker_id, WORD),
+        fact("host", finding.who.host, WORD),
+        fact("percent", None if late else value, PERCENT),
+        fact("late_s", value if late else None, SECONDS),
+        fact("seconds", finding.seconds, COUNT),
+        fact("of_seconds", finding.of_seconds, COUNT),
     ]
 
 
@@ -198,17 +198,12 @@ def host_table(hosts: Sequence[HostLoad]) -> Table:
     """What used the cores of the hosts of master and workers."""
     rows = [
         [
-            fact("host", load.host, WORD, "its name", title="Host"),
-            fact("cpu_percent", _rounded(load.cpu_percent), PERCENT, "of all cores, in use",
-                 title="CPU"),
-            fact("other_work_percent", _rounded(load.other_percent), PERCENT, "not by ssbench",
-                 title="Other work"),
-            fact("store_percent", _rounded(load.store_percent), PERCENT,
-                 "by the temporary store that ssbench runs", "json"),
-            fact("waiting_percent", _rounded(load.waiting_percent), PERCENT, "ssbench waited",
-                 title="Waiting"),
-            fact("taken_by_others", load.taken, WORD, "whether other processes used most of them",
-                 title="Taken by others"),
+            fact("host", load.host, WORD, title="Host"),
+            fact("cpu_percent", _rounded(load.cpu_percent), PERCENT, title="CPU"),
+            fact("other_work_percent", _rounded(load.other_percent), PERCENT, title="Other work"),
+            fact("store_percent", _rounded(load.store_percent), PERCENT, "json"),
+            fact("waiting_percent", _rounded(load.waiting_percent), PERCENT, title="Waiting"),
+            fact("taken_by_others", load.taken, WORD, title="Taken by others"),
         ]
         for load in hosts
     ]  # fmt: skip
@@ -219,15 +214,12 @@ def host_use_section(stats: RunStats) -> Section:
     """What each host did, the store's too if a worker of --metrics-only ran there."""
     rows = []
     for use in stats.hosts.use():
-        row = [
-            fact("host", use.host, WORD, "its name"),
-            fact("processes", use.role, WORD, "that reported on it"),
-        ]
-        for name, (key, unit, title, meaning) in _HOST_FIGURES.items():
+        row = [fact("host", use.host, WORD), fact("processes", use.role, WORD)]
+        for name, (key, unit, title) in _HOST_FIGURES.items():
             found = use.figures.get(name)
             mean, most = (_rounded(found.mean), _rounded(found.max)) if found else (None, None)
-            row.append(fact(f"{key}_mean", mean, unit, f"{meaning}, on average", title=title))
-            row.append(fact(f"{key}_max", most, unit, "the highest second of it", title="max"))
+            row.append(fact(f"{key}_mean", mean, unit, title=title))
+            row.append(fact(f"{key}_max", most, unit, title="max"))
         rows.append(row)
     title = "HOSTS (mean, and highest second)" if rows else ""
     return section_of(Table.of("host_use", rows, formats="text json"), title)
@@ -240,14 +232,11 @@ def clocks_section(stats: RunStats) -> Section:
         worker = stats.run.workers.get(index)
         ahead_s = None if clock.wall_ns is None else clock.wall_ns / 1e9
         rows.append([
-            fact("worker_id", stats.run.worker_id(index), WORD, "its id", title="Worker"),
-            fact("host", worker and worker.host, WORD, "its host", title="Host"),
-            fact("corrected_by_s", clock.shift_ns / 1e9, _MILLISECONDS, "added to its times",
-                 title="Corrected"),
-            fact("uncertainty_s", clock.uncertainty_ns / 1e9, _MILLISECONDS, "of that",
-                 title="Uncertainty"),
-            fact("wall_clock_ahead_s", ahead_s, _MILLISECONDS, "of the master's",
-                 title="Wall clock ahead"),
+            fact("worker_id", stats.run.worker_id(index), WORD, title="Worker"),
+            fact("host", worker and worker.host, WORD, title="Host"),
+            fact("corrected_by_s", clock.shift_ns / 1e9, _MILLISECONDS, title="Corrected"),
+            fact("uncertainty_s", clock.uncertainty_ns / 1e9, _MILLISECONDS, title="Uncertainty"),
+            fact("wall_clock_ahead_s", ahead_s, _MILLISECONDS, title="Wall clock ahead"),
         ])  # fmt: skip
     return section_of(Table.of("clocks", rows, formats="json"))
 
@@ -262,15 +251,15 @@ _SHARE = Unit("%", 0.01, 1, 0.01)
 _SMALL_SHARE = Unit("%", 0.01, 2, 0.01)
 _CPU_TIME = Unit("s", digits=2)
 _OF_FUNCTION = (
-    Column("self_percent", _SHARE, "of CPU time, in the function itself", "self"),
-    Column("total_percent", _SHARE, "with the functions that it called", "total"),
-    Column("function", WORD, "its name, file and line"),
+    Column("self_percent", _SHARE, "self"),
+    Column("total_percent", _SHARE, "total"),
+    Column("function", WORD),
 )
 _OF_CALL = (
     *_OF_FUNCTION[:2],
-    Column("depth", COUNT, "calls above it", formats="json"),
-    Column("function", WORD, "its name, file and line", formats="json"),
-    Column("call", WORD, "the function, indented by its depth", "calls", formats="text"),
+    Column("depth", COUNT, formats="json"),
+    Column("function", WORD, formats="json"),
+    Column("call", WORD, "calls", formats="text"),
 )
 
 
@@ -304,7 +293,7 @@ def profile_section(run: RunRecords) -> Section:
     return Section(
         "profile",
         "PROFILE",
-        facts=[fact("missing", missing, WORD, "processes without a profile", "json")],
+        facts=[fact("missing", missing, WORD, "json")],
         tables=[Table.of("processes", sums, by="role"), *tables],
         notes=notes,
     )
@@ -337,12 +326,11 @@ def _sums(role: str, records: Sequence[ProfileRecord], cpu_ns: int) -> list[Fact
     whole_ns = cpu_ns + overhead_ns
     share = overhead_ns / whole_ns if whole_ns else None
     return [
-        fact("role", role, WORD, "master or workers"),
-        fact("processes", len(records), COUNT, "that were sampled"),
-        fact("samples", sum(record.samples for record in records), COUNT, "taken"),
-        fact("cpu_s", cpu_ns / 1e9, _CPU_TIME, "CPU time in the stacks", title="CPU time"),
-        fact("overhead_percent", share, _SMALL_SHARE, "of CPU time, spent on sampling",
-             title="sampling"),
+        fact("role", role, WORD),
+        fact("processes", len(records), COUNT),
+        fact("samples", sum(record.samples for record in records), COUNT),
+        fact("cpu_s", cpu_ns / 1e9, _CPU_TIME, title="CPU time"),
+        fact("overhead_percent", share, _SMALL_SHARE, title="sampling"),
     ]  # fmt: skip
 
 

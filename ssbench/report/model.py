@@ -11,16 +11,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from enum import Enum
-from typing import Any
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
 from ssbench.core.stats.thresholds import is_sparse
 from ssbench.core.text import bytes_text
 
-#: The formats that show a value; "text" stands for every format that people read.
-ALL = "text csv json"
-DATA = "csv json"
+#: The formats that show a value; "text" stands for every format that people read, "wide" for those
+#: of them that have the room.
+Formats = Literal[
+    "text csv json", "csv json", "text json", "text csv", "text", "csv", "json", "wide", ""
+]  # fmt: skip
+ALL: Final = "text csv json"
+DATA: Final = "csv json"
 
 #: A row's values by the key of their column. A value is None (unknown), a bool, number or string,
 #: a Distribution, Interval, Actual, Note or Table, or a sequence or mapping of these.
@@ -52,14 +56,13 @@ LATENCY = Unit("ms", 1e6, 3, 1e9)  #: of nanoseconds
 
 
 class Column(Struct, frozen=True):
-    """A figure's name, unit and meaning."""
+    """A figure's name and unit; docs/report-1.schema.json says what each key of JSON means."""
 
     key: str  #: its name in JSON
     unit: Unit
-    meaning: str
     title: str = ""  #: its heading for people; "": the key
     csv: str = ""  #: its name in CSV; "": the key, behind the section's prefix
-    formats: str = ALL
+    formats: Formats = ALL
     rare: bool = False  #: people do not see it where no row has any
 
 
@@ -125,14 +128,13 @@ def fact(
     key: str,
     value: Any,
     unit: Unit,
-    meaning: str,
-    formats: str = ALL,
+    formats: Formats = ALL,
     *,
     title: str = "",
     csv: str = "",
 ) -> Fact:
     """A value, and what a Column says of it."""
-    return Fact(Column(key, unit, meaning, title, csv, formats), value)
+    return Fact(Column(key, unit, title, csv, formats), value)
 
 
 class Table(Struct, frozen=True):
@@ -148,7 +150,7 @@ class Table(Struct, frozen=True):
     title: str = ""
     by: str = ""
     csv: str = ""
-    formats: str = ALL
+    formats: Formats = ALL
 
     @classmethod
     def of(cls, key: str, rows: Sequence[Sequence[Fact]], **settings: Any) -> Table:
@@ -181,7 +183,7 @@ class Series(Struct, frozen=True):
     y: Sequence[Column]
     rows: Iterable[Row]
     title: str = ""
-    formats: str = ALL
+    formats: Formats = ALL
 
 
 class Level(Enum):
@@ -204,7 +206,7 @@ class Note(Struct, frozen=True):
     level: Level
     sentence: str
     figures: Row = {}
-    formats: str = ALL
+    formats: Formats = ALL
 
 
 class LazyRows:
@@ -244,7 +246,7 @@ class Section(Struct, frozen=True):
     series: Sequence[Series] = ()
     notes: Sequence[Note] | None = None
     prefix: str | None = None
-    formats: str = ALL
+    formats: Formats = ALL
 
     def __getitem__(self, key: str) -> Any:
         """A fact's value.
@@ -259,7 +261,7 @@ class Section(Struct, frozen=True):
         return {each.column.key: each.value for each in self.facts}
 
 
-def section_of(block: Table | Series, title: str = "", formats: str = ALL) -> Section:
+def section_of(block: Table | Series, title: str = "", formats: Formats = ALL) -> Section:
     """The section of a single table or series."""
     if isinstance(block, Table):
         return Section(block.key, title, tables=[block], formats=formats)

@@ -1,4 +1,5 @@
-"""A run's statistics as a report. A new figure is a line here, a new block a section."""
+"""A run's statistics as a report. A new figure is a line here, a new block a section; what its key
+means is in docs/report-1.schema.json."""
 
 from __future__ import annotations
 
@@ -87,17 +88,14 @@ def of_run(
     :raises ValueError: as ``all_percentiles``.
     """
     percents = all_percentiles(percentiles)
-    schema = fact("schema_version", SCHEMA_VERSION, COUNT, "version of these keys", "json")
+    schema = fact("schema_version", SCHEMA_VERSION, COUNT, "json")
     operations = [
-        [fact("operation", stats.operation_name(each), WORD, "its name"),
+        [fact("operation", stats.operation_name(each), WORD),
          *operation_facts(stats, each, percents)]
         for each in stats.operations
     ]  # fmt: skip
     phases = [
-        [
-            fact("phase", each.name, WORD, "POPULATE or CLEANUP", title="Phase"),
-            *around_facts(stats.phase(each)),
-        ]
+        [fact("phase", each.name, WORD, title="Phase"), *around_facts(stats.phase(each))]
         for each in _AROUND
     ]
     stages = [_stage(stats, index, percents) for index in range(stats.stage_count)]
@@ -178,49 +176,47 @@ def _run(stats: RunStats) -> Section:
     ]
     average = _named(planned, run.operations)
     facts = [
-        fact("run_id", header and header.run_id, WORD, "identifier", DATA),
-        fact("ssbench_version", header and header.ssbench_version, WORD, "that ran it", DATA),
-        fact("scenario", header and header.scenario, WORD, "as it was run", "json"),
-        fact("scenario_given", header and header.scenario_given, WORD, "as it was given", "json"),
-        fact(
-            "overrides", header and header.overrides, WORD, "what options have overridden", "json"
-        ),
-        fact("seed", header and header.seed, COUNT, "of the random choices", DATA),
-        fact("driver", header and header.driver, WORD, "storage driver", DATA),
-        fact("store_involved", not run.no_store, WORD, "false with --noop", DATA),
-        fact("hosts", header and header.hosts, WORD, "facts of the hosts, by name", "json"),
-        fact("versions", header and header.versions, WORD, "of Python and libraries", "json"),
-        fact("sizes", Table.of("sizes", sizes), WORD, "size classes", "json"),
-        fact("crud_weighted_average", _crud(planned), WORD, "over all classes", "json"),
-        fact("operations_weighted_average", average, WORD, "over all classes", "json"),
-        fact("complete", run.complete, WORD, "whether no result is missing", "json"),
-        fact("damage", run.damage, WORD, "what is missing or unreadable, a line each", "json"),
-        fact("ended", run.ending, WORD, "how the run ended", DATA),
-        fact("reason", footer and footer.reason, WORD, "why it ended so", "json"),
-        fact("started_at_s", stats.started_s, WALL_CLOCK, "first start", DATA, csv="start_time"),
-        fact("ended_at_s", stats.ended_s, WALL_CLOCK, "last completion", DATA, csv="stop_time"),
-        fact("duration_s", stats.duration_s, SECONDS, "between the two", DATA, csv="duration"),
-        fact("users", asked, COUNT, "users asked for", "json"),
-        fact("users_ran", run.users_ran, COUNT, "the fewest that ran at any time", DATA),
-        fact("short_of_users", run.short_of_users, WORD, "whether these are fewer", "json"),
-        fact("sent", run.sent, COUNT, "operations sent to workers", DATA),
-        fact("lost", run.lost, COUNT, "operations lost with their worker", DATA),
-        fact("unaccounted", stats.unaccounted, COUNT, "sent, no result and not lost", DATA),
-        fact("late", run.late, COUNT, "fell due and never started", DATA),
+        fact("run_id", header and header.run_id, WORD, DATA),
+        fact("ssbench_version", header and header.ssbench_version, WORD, DATA),
+        fact("scenario", header and header.scenario, WORD, "json"),
+        fact("scenario_given", header and header.scenario_given, WORD, "json"),
+        fact("overrides", header and header.overrides, WORD, "json"),
+        fact("seed", header and header.seed, COUNT, DATA),
+        fact("driver", header and header.driver, WORD, DATA),
+        fact("store_involved", not run.no_store, WORD, DATA),
+        fact("hosts", header and header.hosts, WORD, "json"),
+        fact("versions", header and header.versions, WORD, "json"),
+        fact("sizes", Table.of("sizes", sizes), WORD, "json"),
+        fact("crud_weighted_average", _crud(planned), WORD, "json"),
+        fact("operations_weighted_average", average, WORD, "json"),
+        fact("complete", run.complete, WORD, "json"),
+        fact("damage", run.damage, WORD, "json"),
+        fact("ended", run.ending, WORD, DATA),
+        fact("reason", footer and footer.reason, WORD, "json"),
+        fact("started_at_s", stats.started_s, WALL_CLOCK, DATA, csv="start_time"),
+        fact("ended_at_s", stats.ended_s, WALL_CLOCK, DATA, csv="stop_time"),
+        fact("duration_s", stats.duration_s, SECONDS, DATA, csv="duration"),
+        fact("users", asked, COUNT, "json"),
+        fact("users_ran", run.users_ran, COUNT, DATA),
+        fact("short_of_users", run.short_of_users, WORD, "json"),
+        fact("sent", run.sent, COUNT, DATA),
+        fact("lost", run.lost, COUNT, DATA),
+        fact("unaccounted", stats.unaccounted, COUNT, DATA),
+        fact("late", run.late, COUNT, DATA),
         *_arrivals(stats),
-        fact("refused", run.refused, COUNT, "rejected result messages", DATA),
-        fact("skipped", run.skipped, COUNT, "operations that found no object, by name", "json"),
-        fact("out_of_range", stats.out_of_range, COUNT, "with impossible times", DATA),
-        fact("left_out", stats.left_out, COUNT, "in warm-ups and cool-down", DATA),
-        fact("rate_basis", stats.rate_basis.value, WORD, "how rates count operations", DATA),
-        fact("completed_after_end", after_count, COUNT, "after the load's end", DATA),
-        fact("completed_after_end_s", after_s, SECONDS, "until the last of these", DATA),
-        fact("warmup_s", run.warmup_s, SECONDS, "excluded from the beginning", DATA),
-        fact("cooldown_s", view.cooldown, SECONDS, "excluded from the end", DATA),
-        fact("left_behind", run.left_behind, COUNT, "orphaned objects", DATA),
-        fact("left_unknown", run.left_unknown, COUNT, "possibly orphaned objects", DATA),
-        fact("workers_lost", run.workers_lost, WORD, "ids of lost workers", "json"),
-        fact("warnings", run.warnings, WORD, "of the run, and one on skipped records", "json"),
+        fact("refused", run.refused, COUNT, DATA),
+        fact("skipped", run.skipped, COUNT, "json"),
+        fact("out_of_range", stats.out_of_range, COUNT, DATA),
+        fact("left_out", stats.left_out, COUNT, DATA),
+        fact("rate_basis", stats.rate_basis.value, WORD, DATA),
+        fact("completed_after_end", after_count, COUNT, DATA),
+        fact("completed_after_end_s", after_s, SECONDS, DATA),
+        fact("warmup_s", run.warmup_s, SECONDS, DATA),
+        fact("cooldown_s", view.cooldown, SECONDS, DATA),
+        fact("left_behind", run.left_behind, COUNT, DATA),
+        fact("left_unknown", run.left_unknown, COUNT, DATA),
+        fact("workers_lost", run.workers_lost, WORD, "json"),
+        fact("warnings", run.warnings, WORD, "json"),
     ]
     return Section("run", facts=facts, prefix="")
 
@@ -228,17 +224,17 @@ def _run(stats: RunStats) -> Section:
 def part_section(chosen: Selection) -> Section:
     """The part of the run, or of each run, that all figures are of."""
     facts = [
-        fact("line", chosen.text, WORD, "the part in words", csv="part"),
-        fact("from_s", chosen.from_s, SECONDS, "its beginning, from that of the load", "json"),
-        fact("to_s", chosen.to_s, SECONDS, "its end, from the beginning of the load", "json"),
-        fact("warmup_s", chosen.warmup_s, SECONDS, "in place of the run's warm-up", "json"),
-        fact("stage", chosen.stage, WORD, "only this one; null: any", "json"),
-        fact("operations", chosen.operation_names, WORD, "only these; empty: all", "json"),
-        fact("size_classes", chosen.size_class_names, WORD, "only these; empty: all", "json"),
-        fact("endpoints", chosen.endpoint_names, WORD, "only these; empty: all", "json"),
-        fact("addresses", chosen.address_names, WORD, "only these; empty: all", "json"),
-        fact("identities", chosen.identity_names, WORD, "only these; empty: all", "json"),
-        fact("workers", chosen.worker_names, WORD, "only these; empty: all", "json"),
+        fact("line", chosen.text, WORD, csv="part"),
+        fact("from_s", chosen.from_s, SECONDS, "json"),
+        fact("to_s", chosen.to_s, SECONDS, "json"),
+        fact("warmup_s", chosen.warmup_s, SECONDS, "json"),
+        fact("stage", chosen.stage, WORD, "json"),
+        fact("operations", chosen.operation_names, WORD, "json"),
+        fact("size_classes", chosen.size_class_names, WORD, "json"),
+        fact("endpoints", chosen.endpoint_names, WORD, "json"),
+        fact("addresses", chosen.address_names, WORD, "json"),
+        fact("identities", chosen.identity_names, WORD, "json"),
+        fact("workers", chosen.worker_names, WORD, "json"),
     ]
     return Section("part", facts=facts, formats="csv json")
 
@@ -255,15 +251,15 @@ def store_section(header: RunHeader | None) -> Section:
     of = place.get("identities")
     names = list(map(str, of)) if isinstance(of, list | tuple) else None
     facts = [
-        fact("kind", kind, WORD, "storage driver", "json"),
-        fact("urls", listed, WORD, "of requests", "json"),
-        fact("region", place.get("region"), WORD, "of S3, or in Keystone's catalog", "json"),
-        fact("bucket", place.get("bucket"), WORD, "that holds all containers", "json"),
-        fact("directory", place.get("path"), WORD, "of the file store", "json"),
-        fact("existing", existing, WORD, "container, and prefix, of --existing", "json"),
-        fact("identities", names, WORD, "among which the load was divided", "json"),
-        fact("container_base", base, WORD, "begins the names of the run's containers", "json"),
-        fact("policy", given.get("policy"), WORD, "storage policy of its containers", "json"),
+        fact("kind", kind, WORD, "json"),
+        fact("urls", listed, WORD, "json"),
+        fact("region", place.get("region"), WORD, "json"),
+        fact("bucket", place.get("bucket"), WORD, "json"),
+        fact("directory", place.get("path"), WORD, "json"),
+        fact("existing", existing, WORD, "json"),
+        fact("identities", names, WORD, "json"),
+        fact("container_base", base, WORD, "json"),
+        fact("policy", given.get("policy"), WORD, "json"),
     ]
     facts.append(_store_line(facts, is_base=is_base))
     return Section("store", facts=facts, formats="text csv json")
@@ -287,7 +283,7 @@ def _store_line(facts: Sequence[Fact], *, is_base: bool) -> Fact:
     parts = [f"{words.get(key, key)} {value}" for key, value in values.items() if value]
     parts += [plural(len(names), "identity")] if names else []
     line = ", ".join([f"{kind}{where}", *parts]) if kind else None
-    return fact("line", line, WORD, "the same in words", csv="store")
+    return fact("line", line, WORD, csv="store")
 
 
 def _arrivals(stats: RunStats) -> list[Fact]:
@@ -297,13 +293,13 @@ def _arrivals(stats: RunStats) -> list[Fact]:
     found = arrivals(stats)
     p50, p99, worst = stats.lateness.quantiles([50, 99, 100])
     return [
-        fact("due", found and found.due, COUNT, "operations that fell due and count", "json"),
-        fact("due_per_s", found and found.due_per_s, RATE, "of these, per second", "json"),
-        fact("due_completed", found and found.completed, COUNT, "of these, by the end", "json"),
-        fact("rate_missed", found and found.missed, WORD, "whether the load missed it", "json"),
-        fact("lateness_p50_s", p50, LATENCY, "median time from due to start", "json"),
-        fact("lateness_p99_s", p99, LATENCY, "99th percentile of that", "json"),
-        fact("lateness_max_s", worst, LATENCY, "the longest", "json"),
+        fact("due", found and found.due, COUNT, "json"),
+        fact("due_per_s", found and found.due_per_s, RATE, "json"),
+        fact("due_completed", found and found.completed, COUNT, "json"),
+        fact("rate_missed", found and found.missed, WORD, "json"),
+        fact("lateness_p50_s", p50, LATENCY, "json"),
+        fact("lateness_p99_s", p99, LATENCY, "json"),
+        fact("lateness_max_s", worst, LATENCY, "json"),
     ]
 
 
@@ -326,13 +322,13 @@ def _known(size: int) -> int | None:
 
 def _size(size: SizeClass, share: float, known: Mapping[int, Operation]) -> list[Fact]:
     return [
-        fact("name", size.name, WORD, "size class"),
-        fact("size_min", _known(size.size_min), BYTES, "smallest object"),
-        fact("size_max", _known(size.size_max), BYTES, "largest object"),
-        fact("initial_files", size.initial_files, COUNT, "initial objects"),
-        fact("share", share, COUNT, "part of all operations, 0 to 1"),
-        fact("profile", _named(size.profile, known), WORD, "share of each operation, by name"),
-        fact("crud", _crud(size.profile), WORD, "shares of CREATE, READ, UPDATE and DELETE"),
+        fact("name", size.name, WORD),
+        fact("size_min", _known(size.size_min), BYTES),
+        fact("size_max", _known(size.size_max), BYTES),
+        fact("initial_files", size.initial_files, COUNT),
+        fact("share", share, COUNT),
+        fact("profile", _named(size.profile, known), WORD),
+        fact("crud", _crud(size.profile), WORD),
     ]
 
 
@@ -343,18 +339,18 @@ def _settings(stats: RunStats) -> Section:
     begin_s, end_s = stats.whole_run_s or (None, None)
     window_s = stats.total().throughput.seconds
     facts = [
-        fact("scenario_name", view.name, WORD, "its name"),
-        fact("worker_count", stats.worker_count, COUNT, "workers that took part"),
-        fact("concurrency", view.user_count or None, COUNT, "users that the scenario asks for"),
-        fact("delete_after", view.delete_after, SECONDS, "until new objects expire"),
-        fact("policy", view.policy, WORD, "storage policy"),
-        fact("block_size", block_size, COUNT, "bytes sent at a time"),
-        fact("skipped", run.skipped_count, COUNT, "operations that found no object", "csv"),
-        fact("rate", view.rate, RATE, "operations/s due", "csv"),
-        fact("rate_window_s", window_s, SECONDS, "that the rates are divided by", "csv"),
-        fact("run_started_at_s", begin_s, WALL_CLOCK, "start of the run phase", "text"),
-        fact("run_ended_at_s", end_s, WALL_CLOCK, "its end", "text"),
-        fact("excludes", notes.excluded_text(stats), WORD, "what of it does not count", "text"),
+        fact("scenario_name", view.name, WORD),
+        fact("worker_count", stats.worker_count, COUNT),
+        fact("concurrency", view.user_count or None, COUNT),
+        fact("delete_after", view.delete_after, SECONDS),
+        fact("policy", view.policy, WORD),
+        fact("block_size", block_size, COUNT),
+        fact("skipped", run.skipped_count, COUNT, "csv"),
+        fact("rate", view.rate, RATE, "csv"),
+        fact("rate_window_s", window_s, SECONDS, "csv"),
+        fact("run_started_at_s", begin_s, WALL_CLOCK, "text"),
+        fact("run_ended_at_s", end_s, WALL_CLOCK, "text"),
+        fact("excludes", notes.excluded_text(stats), WORD, "text"),
     ]
     found = [] if run.header is None else _plain(notes.load_lines(stats))
     return Section("settings", facts=facts, notes=found, prefix="", formats="text csv")
@@ -364,10 +360,10 @@ def _marked(stats: RunStats) -> Section:
     """What somebody marked during the run."""
     rows = [
         [
-            fact("at_s", at_s, SECONDS, "from the start of the load's phase", title="at"),
-            fact("time", event.at_s, WALL_CLOCK, "by the master's clock"),
-            fact("who", event.who, WORD, "the user, or page"),
-            fact("text", event.text, WORD, "what was marked", title="mark"),
+            fact("at_s", at_s, SECONDS, title="at"),
+            fact("time", event.at_s, WALL_CLOCK),
+            fact("who", event.who, WORD),
+            fact("text", event.text, WORD, title="mark"),
         ]
         for at_s, event in stats.marked
     ]
@@ -378,10 +374,10 @@ def _errors(key: str, stats: RunStats, phase: Phase) -> Table:
     errors = stats.errors if phase is Phase.RUN else stats.phase_errors(phase)
     rows = [
         [
-            fact("kind", error_label(kind), WORD, "cause"),
-            fact("status", status or None, COUNT, "HTTP status; none without a response"),
-            fact("count", error.count, COUNT, "operations that failed so"),
-            fact("example", _example(stats, error.example), WORD, "the earliest of them"),
+            fact("kind", error_label(kind), WORD),
+            fact("status", status or None, COUNT),
+            fact("count", error.count, COUNT),
+            fact("example", _example(stats, error.example), WORD),
         ]
         for (kind, status), error in sorted(errors.items())
     ]
@@ -402,19 +398,19 @@ def _workers(stats: RunStats) -> Section:
     counts = list(by_worker.values())
     mean, std_dev = (fmean(counts), pstdev(counts)) if counts else (None, None)
     facts = [
-        fact("requests_by_worker_id", by_worker, COUNT, "of the whole run phase", "json"),
-        fact("requests_min", min(counts, default=None), COUNT, "the fewest of a worker", "json"),
-        fact("requests_max", max(counts, default=None), COUNT, "the most of a worker", "json"),
-        fact("requests_mean", mean, COUNT, "per worker", "json"),
-        fact("requests_std_dev", std_dev, COUNT, "over the workers, as a population", "json"),
+        fact("requests_by_worker_id", by_worker, COUNT, "json"),
+        fact("requests_min", min(counts, default=None), COUNT, "json"),
+        fact("requests_max", max(counts, default=None), COUNT, "json"),
+        fact("requests_mean", mean, COUNT, "json"),
+        fact("requests_std_dev", std_dev, COUNT, "json"),
     ]
     return Section("workers", facts=facts)
 
 
 def _completions(stats: RunStats) -> Section:
     """Its CSV has the headings of ssbench 0.3.9."""
-    x = Column("second", COUNT, "1 is that of the run's start", csv="Seconds Since Start")
-    y = Column("requests", COUNT, "successes completed", csv="Requests Completed")
+    x = Column("second", COUNT, csv="Seconds Since Start")
+    y = Column("requests", COUNT, csv="Requests Completed")
     rows = [{x.key: at, y.key: count} for at, count in enumerate(stats.completions(), 1)]
     return section_of(Series("completions_per_s", x, [y], rows, formats="json"))
 
@@ -429,16 +425,16 @@ def _stage(stats: RunStats, index: int, percents: Sequence[float]) -> list[Fact]
     stage = load[index] if index < len(load) else Stage(0.0)
     users_to, rate_to = stage.ends
     return [
-        fact("name", stage.name, WORD, "its name"),
-        fact("users", mark and mark.users, COUNT, "users asked for, at its beginning"),
-        fact("users_to", users_to, COUNT, "at its end, of a ramp"),
-        fact("users_ran", ran and ran.least, COUNT, "the fewest that ran at any time"),
-        fact("users_by_time", by_time, COUNT, "that ran, and from when on"),
-        fact("short_of_users", ran and ran.short, WORD, "whether fewer ran than asked for"),
-        fact("rate_per_s", mark and mark.rate, RATE, "operations/s due, at its beginning"),
-        fact("rate_to_per_s", rate_to, RATE, "at its end, of a ramp"),
-        fact("seconds", stats.stage_seconds(index), SECONDS, "of it that count"),
-        fact("warmup_s", warmup_s, SECONDS, "excluded from its beginning"),
+        fact("name", stage.name, WORD),
+        fact("users", mark and mark.users, COUNT),
+        fact("users_to", users_to, COUNT),
+        fact("users_ran", ran and ran.least, COUNT),
+        fact("users_by_time", by_time, COUNT),
+        fact("short_of_users", ran and ran.short, WORD),
+        fact("rate_per_s", mark and mark.rate, RATE),
+        fact("rate_to_per_s", rate_to, RATE),
+        fact("seconds", stats.stage_seconds(index), SECONDS),
+        fact("warmup_s", warmup_s, SECONDS),
         *_in_time(stats, index),
         *tally_facts(stats.total(stage=index), percents),
     ]
@@ -452,32 +448,24 @@ def _in_time(stats: RunStats, stage: int) -> list[Fact]:
     found = punctuality and punctuality.in_time
     missed = stats.missed_rate(stage)
     return [
-        fact(
-            "due",
-            found.due if found else 0,
-            COUNT,
-            "operations due in it that were started",
-            "json",
-        ),
-        fact(
-            "due_completed", found.completed if found else 0, COUNT, "of these, by its end", "json"
-        ),
-        fact("rate_missed", missed, WORD, "whether it missed its rate", "json"),
+        fact("due", found.due if found else 0, COUNT, "json"),
+        fact("due_completed", found.completed if found else 0, COUNT, "json"),
+        fact("rate_missed", missed, WORD, "json"),
     ]
 
 
 def _seconds(stats: RunStats) -> Section:
     columns = [
-        Column("operations", COUNT, "successes completed"),
-        Column("errors", COUNT, "failures completed"),
-        Column("moved_bytes", BYTES, "by successes; none if not known"),
-        Column("service_p50_s", LATENCY, "median service time"),
-        Column("service_p99_s", LATENCY, "its 99th percentile"),
-        Column("response_p50_s", LATENCY, "median response time; open loop only"),
-        Column("response_p99_s", LATENCY, "its 99th percentile"),
-        Column("in_flight", COUNT, "started and not completed at the end of it"),
+        Column("operations", COUNT),
+        Column("errors", COUNT),
+        Column("moved_bytes", BYTES),
+        Column("service_p50_s", LATENCY),
+        Column("service_p99_s", LATENCY),
+        Column("response_p50_s", LATENCY),
+        Column("response_p99_s", LATENCY),
+        Column("in_flight", COUNT),
     ]
-    x = Column("second", COUNT, "1 is that of the run's start")
+    x = Column("second", COUNT)
     rows = LazyRows(partial(_of_seconds, stats))
     return section_of(Series("seconds", x, columns, rows, formats="json"))
 
@@ -508,15 +496,14 @@ def _merged(parts: Sequence[Part]) -> Section:
         run, header = part.run, part.header
         asked = max(users.asked for users in run.stage_users)
         rows.append([
-            fact("file", part.name, WORD, "its stat file"),
-            fact("run_id", header.run_id, WORD, "identifier", title="run"),
-            fact("host", header.hosts.get("hostname"), WORD, "of its master"),
-            fact("started_at_s", part.begins_ns[0] / 1e9, WALL_CLOCK, "its load began",
-                 title="began"),
-            fact("users", asked, COUNT, "users asked for"),
-            fact("users_ran", run.users_ran, COUNT, "the fewest that ran", title="ran"),
-            fact("sent", run.sent, COUNT, "operations sent to workers"),
-            fact("ended", run.ending, WORD, "how it ended"),
+            fact("file", part.name, WORD),
+            fact("run_id", header.run_id, WORD, title="run"),
+            fact("host", header.hosts.get("hostname"), WORD),
+            fact("started_at_s", part.begins_ns[0] / 1e9, WALL_CLOCK, title="began"),
+            fact("users", asked, COUNT),
+            fact("users_ran", run.users_ran, COUNT, title="ran"),
+            fact("sent", run.sent, COUNT),
+            fact("ended", run.ending, WORD),
         ])  # fmt: skip
     table = Table.of("merged", rows, formats="text json")
     return section_of(table, f"MERGED RUNS OF {len(parts)} MASTERS")
@@ -527,17 +514,11 @@ def _verified(stats: RunStats) -> Section:
     found = stats.verified
     example = _example(stats, found.example) if found and found.example else None
     facts = [
-        fact(
-            "reads",
-            found and found.reads,
-            COUNT,
-            "reads checked, also of ranges and versions",
-            DATA,
-        ),
-        fact("bytes_read", found and found.bytes_read, COUNT, "by these", DATA),
-        fact("corrupt", found and found.corrupt, COUNT, "operations with wrong content", DATA),
-        fact("stale", found and found.stale, COUNT, "READs of an older version", DATA),
-        fact("first_corrupt", example, WORD, "the earliest of the corrupt", "json"),
+        fact("reads", found and found.reads, COUNT, DATA),
+        fact("bytes_read", found and found.bytes_read, COUNT, DATA),
+        fact("corrupt", found and found.corrupt, COUNT, DATA),
+        fact("stale", found and found.stale, COUNT, DATA),
+        fact("first_corrupt", example, WORD, "json"),
     ]
     return Section("verified", facts=facts)
 
@@ -562,7 +543,7 @@ def _counters(stats: RunStats) -> Section:
         ("Objects possibly orphaned (unknown whether they were created or deleted)",
          run.left_unknown),
     )  # fmt: skip
-    facts = [fact(meaning, count, COUNT, meaning) for meaning, count in rows if count]
+    facts = [fact(words, count, COUNT) for words, count in rows if count]
     return Section(
         "counters", facts=facts, notes=_plain(notes.counter_lines(stats)), formats="text"
     )

@@ -95,11 +95,11 @@ def of_series(settings: SeriesSettings, steps: Sequence[Step], *, complete: bool
     which = "response time, from due" if due or over == "rate" else "service time, from start"
     table = Table.of("steps", rows)
     facts = [
-        fact("schema_version", SCHEMA_VERSION, COUNT, "version of these keys", "json"),
-        fact("scenario", settings.name, WORD, "its name", "json"),
-        fact("over", over, WORD, "what the series is over: users or rate", "json"),
-        fact("thresholds", list(map(str, thresholds)), WORD, "that judge a step", "json"),
-        fact("steps", table, WORD, "the steps", "json"),
+        fact("schema_version", SCHEMA_VERSION, COUNT, "json"),
+        fact("scenario", settings.name, WORD, "json"),
+        fact("over", over, WORD, "json"),
+        fact("thresholds", list(map(str, thresholds)), WORD, "json"),
+        fact("steps", table, WORD, "json"),
     ]
     notes = []
     if any(step.no_store for step in steps):
@@ -112,11 +112,11 @@ def of_series(settings: SeriesSettings, steps: Sequence[Step], *, complete: bool
         capped = complete and search.broken is None and search.kept is not None
         bound = (search.bound_by or f"max-{over}") if capped else None
         facts += [
-            fact("largest_kept", search.kept, COUNT, "highest load that met the SLO", "json"),
-            fact("smallest_broken", search.broken, COUNT, "lowest load that missed it", "json"),
-            fact("interval", [*search.interval], COUNT, "by all tries, from and to", "json"),
-            fact("complete", complete, WORD, "whether the search came to its end", "json"),
-            fact("capped_by", bound, WORD, "what kept it from higher loads", "json"),
+            fact("largest_kept", search.kept, COUNT, "json"),
+            fact("smallest_broken", search.broken, COUNT, "json"),
+            fact("interval", [*search.interval], COUNT, "json"),
+            fact("complete", complete, WORD, "json"),
+            fact("capped_by", bound, WORD, "json"),
         ]
         notes += map(plain_note, _search_lines(search, settings, complete=complete))
     title = f"{printable(settings.name)}, by {over} (latencies in ms: {which})"
@@ -154,10 +154,7 @@ def _repeats(steps: Sequence[Step], over: str) -> list[Section]:
 
 
 def _repeated(load: float, over: str, steps: Sequence[Step]) -> list[Fact]:
-    facts = [
-        fact(over, load, COUNT, "load of the runs"),
-        fact("runs", len(steps), COUNT, "with that load"),
-    ]
+    facts = [fact(over, load, COUNT), fact("runs", len(steps), COUNT)]
     kind = "response" if all(step.response.get(50.0) for step in steps) else "service"
     figures = [("operations_per_s", "rate", RATE, [step.rate_per_s for step in steps])]
     for percent in (50.0, 99.0):
@@ -168,9 +165,9 @@ def _repeated(load: float, over: str, steps: Sequence[Step]) -> list[Fact]:
         known = [value for value in values if value]
         found = estimate_of(known) if len(known) == len(steps) else None
         facts += [
-            fact(key, found and found.value, unit, "geometric mean of the runs", title=title),
-            fact(f"{key}_low", found and found.low, unit, "least of its interval", title="from"),
-            fact(f"{key}_high", found and found.high, unit, "most of it", title="to"),
+            fact(key, found and found.value, unit, title=title),
+            fact(f"{key}_low", found and found.low, unit, title="from"),
+            fact(f"{key}_high", found and found.high, unit, title="to"),
         ]
     return facts
 
@@ -208,20 +205,14 @@ def _capacity(rows: Sequence[Row]) -> Section | None:
         "capacity",
         "Capacity by the universal scalability law, with 95 % intervals",
         [
-            fact("rate_per_s", _rounded(law.rate_per_s), RATE, "of one user", "json"),
-            fact(
-                "contention",
-                _rounded(law.contention),
-                WORD,
-                "share that users queue for",
-                "json",
-            ),
-            fact("coherency", _rounded(law.coherency), WORD, "cost of each pair of users", "json"),
-            fact("knee_users", _interval(knee), COUNT, "highest throughput by latency", "json"),
-            fact("peak_users", _interval(peak), COUNT, "highest throughput; null: none", "json"),
-            fact("peak_per_s", _interval(found.peak_per_s, RATE), RATE, "there", "json"),
-            fact("doubled_users", _interval(found.doubled), COUNT, "for twice the highest", "json"),
-            fact("residual", round(found.residual, 6), WORD, "of the rates, relative, RMS", "json"),
+            fact("rate_per_s", _rounded(law.rate_per_s), RATE, "json"),
+            fact("contention", _rounded(law.contention), WORD, "json"),
+            fact("coherency", _rounded(law.coherency), WORD, "json"),
+            fact("knee_users", _interval(knee), COUNT, "json"),
+            fact("peak_users", _interval(peak), COUNT, "json"),
+            fact("peak_per_s", _interval(found.peak_per_s, RATE), RATE, "json"),
+            fact("doubled_users", _interval(found.doubled), COUNT, "json"),
+            fact("residual", round(found.residual, 6), WORD, "json"),
         ],
         notes=[
             *map(plain_note, lines),
@@ -266,43 +257,41 @@ def _step(step: Step, settings: SeriesSettings) -> list[Fact]:
     sparse = [percent_text(p) for p in step.latencies if is_sparse(p, step.operations)]
     remarks = "; ".join(_remarks(step, judged=bool(thresholds)))
     return [
-        fact(over, step.load, load, "load that was asked for", title=_HEADINGS[over]),
-        fact("ended", step.ended, WORD, "how the run ended", DATA),
-        fact("seconds", step.seconds, SECONDS, "that rates are divided by", title="Seconds"),
-        fact("operations", step.operations, COUNT, "successes", title="Count"),
-        fact("errors", step.errors, COUNT, "failures", title="Errors"),
-        fact("lost", step.lost, COUNT, "operations lost with their worker", DATA),
-        fact("late", step.late, COUNT, "fell due and never started", DATA),
-        fact("operations_per_s", step.rate_per_s, RATE, "successes per second", title="Ops/s"),
-        fact("bytes_per_s", step.bytes_per_s, THROUGHPUT, "by successes", title="MB/s"),
-        *_latencies("service", step, step.service, "from the start to the last byte"),
-        *_latencies("response", step, step.response, "from due to the last byte; open loop only"),
-        *([fact("kept", kept, COUNT, "1: rate and thresholds met", DATA)] if thresholds else []),
-        fact("users_ran", step.users_ran, COUNT, "the fewest users that ran", DATA),
-        fact("counts", counts, COUNT, "0 where fewer users ran than asked for", DATA),
-        fact("load_generator", step.generator.value, WORD, "whether it was the limit", DATA),
-        fact("bottleneck", step.bottleneck.value, WORD, "whose limit it was", "json"),
-        fact("stats_file", step.path, WORD, "the run's stat file", DATA),
-        fact("store_involved", store, COUNT, "0 with --noop", DATA),
-        fact("steady", step.steady, WORD, "whether its rate was; null: unknown", "json"),
-        fact("rate_missed", step.rate_missed, WORD, "whether the load missed its rate", "json"),
-        fact("errors_by_cause", causes, COUNT, "failures by cause", "json"),
-        fact("missed", list(map(str, step.missed)), WORD, "thresholds missed", "json"),
-        fact("judged", judged, WORD, "the thresholds, one by one", "json"),
+        fact(over, step.load, load, title=_HEADINGS[over]),
+        fact("ended", step.ended, WORD, DATA),
+        fact("seconds", step.seconds, SECONDS, title="Seconds"),
+        fact("operations", step.operations, COUNT, title="Count"),
+        fact("errors", step.errors, COUNT, title="Errors"),
+        fact("lost", step.lost, COUNT, DATA),
+        fact("late", step.late, COUNT, DATA),
+        fact("operations_per_s", step.rate_per_s, RATE, title="Ops/s"),
+        fact("bytes_per_s", step.bytes_per_s, THROUGHPUT, title="MB/s"),
+        *_latencies("service", step, step.service),
+        *_latencies("response", step, step.response),
+        *([fact("kept", kept, COUNT, DATA)] if thresholds else []),
+        fact("users_ran", step.users_ran, COUNT, DATA),
+        fact("counts", counts, COUNT, DATA),
+        fact("load_generator", step.generator.value, WORD, DATA),
+        fact("bottleneck", step.bottleneck.value, WORD, "json"),
+        fact("stats_file", step.path, WORD, DATA),
+        fact("store_involved", store, COUNT, DATA),
+        fact("steady", step.steady, WORD, "json"),
+        fact("rate_missed", step.rate_missed, WORD, "json"),
+        fact("errors_by_cause", causes, COUNT, "json"),
+        fact("missed", list(map(str, step.missed)), WORD, "json"),
+        fact("judged", judged, WORD, "json"),
         *_shown_latencies(step, percentiles),
         *_of_thresholds(judged.rows, percentiles, thresholds),
-        fact("sparse_percentiles", sparse, WORD, "fewer than ten operations beyond them", DATA),
+        fact("sparse_percentiles", sparse, WORD, DATA),
         *(Fact(each.column, each.of(step.counts or Counts())) for each in figures_of("steps")),
-        fact("remarks", remarks, WORD, "what its figures do not say", "text", title="Remarks"),
+        fact("remarks", remarks, WORD, "text", title="Remarks"),
     ]
 
 
-def _latencies(
-    name: str, step: Step, values: Mapping[float, float | None], meaning: str
-) -> Iterator[Fact]:
+def _latencies(name: str, step: Step, values: Mapping[float, float | None]) -> Iterator[Fact]:
     for percent, value in values.items():
         found = marked(percent, value, step.operations)
-        yield fact(f"{name}_{percent_label(percent)}_s", found, LATENCY, meaning, DATA)
+        yield fact(f"{name}_{percent_label(percent)}_s", found, LATENCY, DATA)
 
 
 def _shown_latencies(step: Step, percentiles: Sequence[float]) -> Iterator[Fact]:
@@ -310,7 +299,7 @@ def _shown_latencies(step: Step, percentiles: Sequence[float]) -> Iterator[Fact]
     for percent in percentiles:
         label = percent_label(percent)
         value = marked(percent, step.latencies[percent], step.operations)
-        yield fact(label, value, LATENCY, "of the load's latency", "text", title=label)
+        yield fact(label, value, LATENCY, "text", title=label)
 
 
 def _of_thresholds(
@@ -322,13 +311,13 @@ def _of_thresholds(
     for number, threshold in enumerate(thresholds, 1):
         row = judged[number - 1] if judged else {}
         value, name = row.get("actual"), f"threshold_{number}"
-        yield fact(name, str(threshold), WORD, "the condition", "csv")
-        yield fact(f"{name}_passed", row.get("passed"), WORD, "whether it was met", "csv")
-        yield fact(f"{name}_actual", value, COUNT, "measured value", "csv")
+        yield fact(name, str(threshold), WORD, "csv")
+        yield fact(f"{name}_passed", row.get("passed"), WORD, "csv")
+        yield fact(f"{name}_actual", value, COUNT, "csv")
         if threshold.name not in shown:
             shown.add(threshold.name)
             actual = Actual(value, float(threshold.number), threshold.unit)
-            yield fact(f"judged_{number}", actual, WORD, "measured", "text", title=threshold.name)
+            yield fact(f"judged_{number}", actual, WORD, "text", title=threshold.name)
 
 
 def _remarks(step: Step, *, judged: bool) -> list[str]:

@@ -91,17 +91,17 @@ def of_run(sections: Mapping[str, Section], steady: bool | None, stats_file: str
         met = "met" if len(thresholds) == 1 else f"all {len(thresholds)} met"
         lines.append(("Thresholds", met))
     figures = [
-        fact("operations_per_s", total["requests_per_s"], RATE, "successes per second", "json"),
-        fact("moved_bytes_per_s", total["moved_bytes_per_s"], THROUGHPUT, "by these", "json"),
-        fact("latency", name, WORD, "which latency the next three are of", "json"),
+        fact("operations_per_s", total["requests_per_s"], RATE, "json"),
+        fact("moved_bytes_per_s", total["moved_bytes_per_s"], THROUGHPUT, "json"),
+        fact("latency", name, WORD, "json"),
         *_in_seconds(p50, p99, worst),
-        fact("steady", steady, WORD, "whether the rate was; null: unknown", "json"),
-        fact("operations", _completed(total), COUNT, "failed or not", "json"),
-        fact("errors", total["errors"], COUNT, "failures", "json"),
-        fact("load_generator", generator["verdict"], WORD, "whether it was the limit", "json"),
-        fact("users", run["users"], COUNT, "users asked for", "json"),
-        fact("users_ran", run["users_ran"], COUNT, "the fewest that ran at any time", "json"),
-        fact("missed", [row["threshold"] for row in missed], WORD, "thresholds missed", "json"),
+        fact("steady", steady, WORD, "json"),
+        fact("operations", _completed(total), COUNT, "json"),
+        fact("errors", total["errors"], COUNT, "json"),
+        fact("load_generator", generator["verdict"], WORD, "json"),
+        fact("users", run["users"], COUNT, "json"),
+        fact("users_ran", run["users_ran"], COUNT, "json"),
+        fact("missed", [row["threshold"] for row in missed], WORD, "json"),
     ]
     return _section(lines, figures, stats_file)
 
@@ -114,14 +114,8 @@ def _section(
         if results.startswith("/tmp/") and len(rows) < _MOST - 1:  # nosec B108 # only a message
             rows.append(("Kept", "until a reboot empties /tmp; --results-dir sets another folder"))
         rows.append(("Results", printable(results)))  # a path that is cut is of no use
-    table = [
-        [
-            fact("topic", topic, WORD, "what the line is about"),
-            fact("text", text, WORD, "the line itself"),
-        ]
-        for topic, text in rows
-    ]
-    figures = [*figures, fact("stats_file", results, WORD, "where the results are", "json")]
+    table = [[fact("topic", topic, WORD), fact("text", text, WORD)] for topic, text in rows]
+    figures = [*figures, fact("stats_file", results, WORD, "json")]
     return Section("summary", facts=figures, tables=[Table.of("lines", table)], formats="text json")
 
 
@@ -168,9 +162,8 @@ def _latency(p50: float | None, p99: float | None, worst: float | None) -> str:
 
 
 def _in_seconds(p50: float | None, p99: float | None, worst: float | None) -> Iterator[Fact]:
-    rows = (("p50_s", p50, "median"), ("p99_s", p99, "99th percentile"), ("max_s", worst, "worst"))
-    for key, value, meaning in rows:
-        yield fact(key, None if value is None else value / 1e9, SECONDS, f"its {meaning}", "json")
+    for key, value in (("p50_s", p50), ("p99_s", p99), ("max_s", worst)):
+        yield fact(key, None if value is None else value / 1e9, SECONDS, "json")
 
 
 def _steadiness(
@@ -382,9 +375,9 @@ def of_series(
         where = f": {_loads(met, over)}" if met else ""
         lines.append(("Thresholds", f"met in {len(met)} of {len(rows)} steps{where}"))
     figures = [
-        fact("best", best, COUNT, "load of the highest rate that counts", "json"),
-        fact("operations_per_s", rate, RATE, "there", "json"),
-        fact("moved_bytes_per_s", moved, THROUGHPUT, "there", "json"),
+        fact("best", best, COUNT, "json"),
+        fact("operations_per_s", rate, RATE, "json"),
+        fact("moved_bytes_per_s", moved, THROUGHPUT, "json"),
         *_in_seconds(p50, p99, worst),
     ]
     files = [row["stats_file"] for row in rows]

@@ -235,9 +235,9 @@ def _figures(title: str, named: Sequence[tuple[str, Row]]) -> Table:
         latencies = {"mean": found.mean, **percentiles}
         rows.append({**row, "name": name, **latencies})
     columns = [
-        Column("name", WORD, "", "Name"),
+        Column("name", WORD, "Name"),
         *titled(columns_of("operations"), rows),
-        *(Column(label, LATENCY, "", label) for label in latencies),
+        *(Column(label, LATENCY, label) for label in latencies),
     ]
     return Table(title, columns, rows, f"{title} (latencies: {kind} time)")
 
@@ -249,7 +249,7 @@ def titled(columns: Sequence[Column], rows: Sequence[Row]) -> list[Column]:
 
 def _table(title: str, rows: Sequence[Row], *columns: tuple[str, Unit, str]) -> Table:
     """:param columns: key, unit and heading of each."""
-    return Table(title, [Column(key, unit, name, name) for key, unit, name in columns], rows, title)
+    return Table(title, [Column(key, unit, name) for key, unit, name in columns], rows, title)
 
 
 def _errors(title: str, rows: Sequence[Row]) -> Table:
@@ -315,14 +315,14 @@ def compared_tables(report: Report) -> Iterator[Table]:
     sure = f"{100 * report['']['confidence']:.3g}% interval"
     for other in others:
         columns = [
-            Column("figure", WORD, "what is compared", "Figure"),
-            Column("first", COUNT, "of run 1", names[0]),
-            Column("first_interval", COUNT, "of that", sure, formats="wide"),
-            Column("other", COUNT, f"of run {other}", names[other - 1]),
-            Column("other_interval", COUNT, "of that", sure, formats="wide"),
-            Column("change", COUNT, "against run 1", "Change"),
-            Column("interval", COUNT, "of the change", sure),
-            Column("verdict", WORD, "on the change", "Verdict"),
+            Column("figure", WORD, "Figure"),
+            Column("first", COUNT, names[0]),
+            Column("first_interval", COUNT, sure, formats="wide"),
+            Column("other", COUNT, names[other - 1]),
+            Column("other_interval", COUNT, sure, formats="wide"),
+            Column("change", COUNT, "Change"),
+            Column("interval", COUNT, sure),
+            Column("verdict", WORD, "Verdict"),
         ]
         for part in report.operations:
             title = part["operation"]

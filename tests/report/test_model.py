@@ -32,19 +32,19 @@ from tests.report.reports import MORE, REPORTS
 def test_a_new_block_of_figures_is_in_every_format() -> None:
     """A section that no renderer knows."""
     rows = [
-        [fact("city", city, COUNT, "where"), fact("delay_s", delay, LATENCY, "how far")]
+        [fact("city", city, COUNT), fact("delay_s", delay, LATENCY)]
         for city, delay in (("Ulm", 2_500_000), ("Bonn", None))
     ]
     times = Series(
         "load",
-        Column("second", COUNT, "when"),
-        [Column("lag_s", SECONDS, "how late"), Column("jobs", COUNT, "how many")],
+        Column("second", COUNT),
+        [Column("lag_s", SECONDS), Column("jobs", COUNT)],
         [{"second": 1, "lag_s": 0.25, "jobs": 7}],
     )
     section = Section(
         "network",
         "NETWORK",
-        facts=[fact("round_trip_s", 1_234_567, LATENCY, "there and back", title="Round trip")],
+        facts=[fact("round_trip_s", 1_234_567, LATENCY, title="Round trip")],
         tables=[Table.of("cities", rows, by="city")],
         series=[times],
         notes=[Note(Level.WARNING, "it is slow", {"note": "slow"})],
@@ -71,7 +71,7 @@ def test_a_new_block_of_figures_is_in_every_format() -> None:
 
 def test_a_new_figure_is_in_every_format(monkeypatch: pytest.MonkeyPatch) -> None:
     """A row of FIGURES, of which no renderer or builder knows."""
-    column = Column("answers", COUNT, "responses, also of retries", "Answers")
+    column = Column("answers", COUNT, "Answers")
     tables = "operations sources compared compared_sources"
     row = figures.Figure(column, lambda each: each.operations + each.retries, tables, "steps")
     monkeypatch.setattr(figures, "FIGURES", (*figures.FIGURES, row))

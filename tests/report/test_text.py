@@ -78,7 +78,7 @@ TAKEN = Distribution(2, 0, 0, 5e6, 9e6, 7e6, 2e6, {50.0: 5e6, 99.9: 9e6, 100.0: 
     ],
 )
 def test_a_value_is_shown_in_its_unit(value: Any, unit: Unit, text: str, symbol: str) -> None:
-    column = Column("key", unit, "what it is")
+    column = Column("key", unit)
     assert cell_text(value, column) == text
     assert cell_text(value, column, symbol=True) == text + symbol
 

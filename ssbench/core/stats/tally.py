@@ -157,11 +157,11 @@ class Counts(Struct):
     count: int = 0  #: successes
     errors: int = 0
     lost_races: int = 0  #: conditional writes for which another client was first: no errors
-    retries: int = 0
+    retries: int = 0  #: but for those after a 404
     not_found_retries: int = 0
-    rate_limited: int = 0
-    reconnects: int = 0
-    renewals: int = 0
+    rate_limited: int = 0  #: responses that asked to slow down
+    reconnects: int = 0  #: idle connections found closed and replaced
+    renewals: int = 0  #: operations restarted with a new token
     bytes_moved: int = 0  #: by successes
     failed_bytes: int = 0  #: by failed operations
     items: int = 0  #: entries that successes listed, or objects that they handled
