@@ -145,6 +145,10 @@ class Operation(int):
     def __repr__(self) -> str:
         return f"<Operation {int(self)} {self.name}>"
 
+    def __bool__(self) -> bool:
+        """A row is there, also the one of number 0."""
+        return True
+
     @property
     def changes_content(self) -> bool:
         """Whether an attempt without a response leaves unknown what content the store has."""

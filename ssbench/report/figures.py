@@ -204,6 +204,8 @@ _COMPARED_KINDS = {
         RunStats.stages,
     ),
 }
+#: Kinds whose names may be others in each run: without one in several, they are not side by side.
+_NAMED_ANEW = ("worker",)
 
 
 def source_sections(stats: RunStats) -> Iterator[Section]:
@@ -321,8 +323,9 @@ def compared_sections(runs: Sequence[RunStats], names_of_runs: Sequence[str]) ->
         )
         figures = columns_of("sources")
         rows = [_side_by_side(names[0].key, *each, figures, shown) for each in found.items()]
-        several = any(len(parts_of(stats)) > 1 for stats in runs) and any(
-            sum(each is not None for each in row["runs"]) > 1 for row in rows
+        several = any(len(parts_of(stats)) > 1 for stats in runs) and (
+            kind not in _NAMED_ANEW
+            or any(sum(each is not None for each in row["runs"]) > 1 for row in rows)
         )
         few, more = cut(rows, by=_least_change)
         columns = [names[0], *_of_runs(shown, names_of_runs)]

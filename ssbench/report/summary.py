@@ -527,6 +527,7 @@ _VERDICTS = {
     "noise": "noise",
     "unknown": "too little data",
     "not_judged": "not judged",
+    "missing": "not in both",
 }
 
 

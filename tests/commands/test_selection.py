@@ -347,6 +347,7 @@ _HAS = "the run has no results of such"
         ("--size-class big", f'--size-class "big": {_HAS} a size class; it has: tiny, large'),
         ("--worker gamma", f'--worker "gamma": {_HAS} a worker; it has: alpha, beta'),
         ("--endpoint x", f'--endpoint "x": {_HAS} an endpoint; it has: {URLS[0]}, {URLS[1]}'),
+        ("--stage=", '--stage "": its stages are stage 1'),
         ("--from 60s", "part: 60 s to the end of the load; its load lasted 20.0 s"),
         ("--from 5 --to 5", "--to 5 s is not after --from 5 s"),
         (

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ssbench.core.model import ErrorKind, Phase
 from ssbench.core.operations import CREATE, READ
-from ssbench.core.records import HostRecord, MarkRecord, PhaseRecord, Record, RunHeader
+from ssbench.core.records import HostRecord, MarkRecord, PhaseRecord, Record, ResultBatch, RunHeader
 from ssbench.core.stats.compare import comparison
 from ssbench.core.stats.headroom import (
     Bottleneck,
@@ -31,6 +31,7 @@ from ssbench.core.stats.thresholds import Threshold, ThresholdResult
 from ssbench.report import Report, of_run
 from ssbench.report.comparison import of_comparison
 from ssbench.report.series import SeriesSettings, of_series
+from tests.fakes.batches import result_rows
 from tests.report import runs
 from tests.report.runs import MS, SECOND
 
@@ -494,6 +495,23 @@ SCRUB = [
     runs.batch([runs.result(1, 99)]),  # type: ignore[arg-type]
 ]
 
+
+def just(operation: int) -> list[Record]:
+    """The same run without any other operation."""
+    return [
+        runs.batch([row for row in result_rows(each) if row.operation == operation])
+        if isinstance(each, ResultBatch)
+        else each
+        for each in brief()
+    ]
+
+
+def in_stages(*names: str) -> list[Record]:
+    return runs.lasting(
+        20, 20, begins=(0, 10), stages=[{"seconds": 10, "name": name} for name in names]
+    )
+
+
 OF_COMPARISONS: dict[str, Callable[[], Report]] = {
     "faster": lambda: compared(brief(), runs.lasting(14, 60)),
     "alike": lambda: compared(brief(), brief()),
@@ -513,6 +531,9 @@ OF_COMPARISONS: dict[str, Callable[[], Report]] = {
     "no success": lambda: compared(brief(), runs.lasting(14, 0)),
     "no results": lambda: compared(runs.no_results(), runs.one_sample()),
     "an operation of a driver": lambda: compared(brief(), SCRUB),
+    "an operation in one run": lambda: compared(brief(), just(READ), operations=("CREATE", "READ")),
+    "other stages": lambda: compared(*(in_stages("load", name) for name in ("old", "new"))),
+    "no stage in both": lambda: compared(in_stages("load", "peak"), brief()),
 }
 
 GROUPS = {**OF_RUNS, "series": OF_SERIES, "comparisons": OF_COMPARISONS}

@@ -220,7 +220,11 @@ def comparison(
         headers = [structs.replace(headers[side[0]], seed=0) for side in sides.places]
     found = Comparison(runs, differing_settings(headers), sections, seed, sides)
     for at, part in enumerate(sections):
-        judged = [_judged(row, found.groups) for row in part.rows]
+        done = [
+            sum(run.stats.total(run.number_of(part.operation)).operations for run in group)
+            for group in found.groups
+        ]
+        judged = [_judged(row, found.groups, done) for row in part.rows]
         sections[at] = ComparedOperation(part.operation, judged)
     return found
 
@@ -245,7 +249,9 @@ def differing_settings(headers: Sequence[RunHeader]) -> list[SettingDifference]:
 
 def _judged_change(rule: ChangeRule, change: Change | None, name: str) -> JudgedChange:
     if change is None or change.ratio is None:
-        return JudgedChange(rule, name, False, "not measured")
+        missing = change is not None and change.verdict is ChangeVerdict.MISSING
+        text = ChangeVerdict.MISSING.value if missing else "not measured"
+        return JudgedChange(rule, name, False, text)
     text = f"{100 * (change.ratio - 1):+.1f} %"
     if change.low is not None and change.high is not None:
         low, high = (f"{100 * (each - 1):+.1f}" for each in (change.low, change.high))
@@ -256,15 +262,22 @@ def _judged_change(rule: ChangeRule, change: Change | None, name: str) -> Judged
     return JudgedChange(rule, name, passes, f"{text}: {change.verdict.value}")
 
 
-def _judged(row: ComparedFigure, groups: Sequence[Sequence[ComparedRun]]) -> ComparedFigure:
-    """The row without verdicts on runs that were short of users or lack results."""
+def _judged(
+    row: ComparedFigure, groups: Sequence[Sequence[ComparedRun]], done: Sequence[int]
+) -> ComparedFigure:
+    """The row without verdicts on runs that were short of users, lack results, or have none.
+
+    :param done: operations of each group.
+    """
     changes = []
-    for group, change in zip(groups[1:], row.changes, strict=True):
+    for group, own, change in zip(groups[1:], done[1:], row.changes, strict=True):
         verdict, both = change.verdict, (*groups[0], *group)
         if any(each.short_of_users for each in both):
             verdict = ChangeVerdict.NOT_JUDGED
         elif not all(each.stats.run.complete for each in both):
             verdict = ChangeVerdict.UNKNOWN
+        elif bool(own) != bool(done[0]):
+            change, verdict = Change(None, None, None, change.verdict), ChangeVerdict.MISSING
         needed = change.runs_needed if verdict is change.verdict else None
         changes.append(structs.replace(change, verdict=verdict, runs_needed=needed))
     return structs.replace(row, changes=tuple(changes))

@@ -300,6 +300,7 @@ class ChangeVerdict(Enum):
     REAL = "more than noise"
     UNKNOWN = "too little data to tell"
     NOT_JUDGED = "not judged"  #: a run that wasn't what its scenario says
+    MISSING = "not in both"  #: one has no such operation
 
 
 class Measure(NamedTuple):

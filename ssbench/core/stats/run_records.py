@@ -273,7 +273,7 @@ class RunRecords:
         :param started_s: when the run phase began, wall clock.
         :raises UsageError: the run has no such stage or mark, a line with those that it has.
         """
-        if chosen.stage:
+        if chosen.stage is not None:
             return self._times_of_stage(chosen, name)
         begin_s = started_s + (self.stages[0].at_ns / SECOND_NS if self.stages else 0.0)
         times = {}

@@ -116,7 +116,7 @@ class Selection(Struct, frozen=True):
         """:raises UsageError: the times exclude each other."""
         if self.to_s is not None and (self.from_s or 0) >= self.to_s:
             raise UsageError(f"--to {self.to_s:g} s is not after --from {self.from_s or 0:g} s")
-        if self.stage and (self.in_time or self.from_mark or self.to_mark):
+        if self.stage is not None and (self.in_time or self.from_mark or self.to_mark):
             raise UsageError("--stage has its own times: leave out --from and --to")
 
     @property
@@ -141,7 +141,7 @@ class Selection(Struct, frozen=True):
     @property
     def text(self) -> str:
         """``60 s to 300 s of the load, READ, worker bench-02``; "" for the whole run."""
-        parts = [f"stage {printable(self.stage)}"] if self.stage else []
+        parts = [f"stage {printable(self.stage)}"] if self.stage is not None else []
         if self.in_time:
             until = "the end" if self.to_s is None else f"{_at(self.to_s, self.to_mark)}"
             parts.append(f"{_at(self.from_s or 0, self.from_mark)} to {until} of the load")

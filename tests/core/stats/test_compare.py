@@ -133,6 +133,8 @@ def test_there_is_a_section_for_each_operation_or_those_asked_for() -> None:
     assert deletes.rows[0].estimates[0].value == 0
     assert set(verdicts(deletes).values()) == {ChangeVerdict.UNKNOWN}
     assert compared(*both, operations=("read", "GET", "READ")).sections == [reads]
+    assert compared(*both, operations=("put", "CREATE")).sections == [every.sections[1]]
+    assert every.change("rate(CREATE)") == every.sections[1].rows[0].changes[0]
     with pytest.raises(
         UsageError, match=r"operation 'rread': none of the runs .* of CREATE, READ$"
     ):
