@@ -31,9 +31,10 @@ from ssbench.report.model import (
     Row,
     Section,
     Table,
+    as_row,
     latency_text,
-    percent_label,
     percent_text,
+    percentile_facts,
     time_text,
 )
 from ssbench.report.tables import (
@@ -326,7 +327,7 @@ def _stages(report: Report, most: int | None) -> Iterator[str]:
             "name": shortened(printable(row["name"]), _NAME_WIDTH) or str(number),
             "users": _users(row["users"], row),
             "rate": _rate(row),
-            **{f"service_{percent_label(each)}_s": latencies[each] for each in (50, 99, 100)},
+            **as_row(percentile_facts("service", latencies)),
         })  # fmt: skip
     # The latencies are response times already, where the load had due times.
     figures = [

@@ -33,7 +33,6 @@ from ssbench.report.model import (
     MANY_TIMES,
     RATE,
     SECONDS,
-    SPARSE_NOTE,
     THROUGHPUT,
     WALL_CLOCK,
     WORD,
@@ -44,14 +43,14 @@ from ssbench.report.model import (
     Report,
     Row,
     Section,
-    Sparse,
     Table,
     Unit,
     fact,
     marked,
-    percent_text,
+    percentile_column,
     plain_note,
     section_of,
+    sparse_notes,
 )
 from ssbench.report.notes import notes_of_compared, part_text, steadiness_notes, unusual
 from ssbench.report.run import part_section, store_section
@@ -85,16 +84,19 @@ class _Measure(NamedTuple):
     more: str
     less: str
 
+    @classmethod
+    def of(cls, measure: Measure) -> _Measure:
+        if measure.percent is None:
+            return _MEASURES[measure.name]
+        column = percentile_column(measure.name, measure.percent)
+        words = f"{measure.name} time {column.title}"
+        title = f"{words.capitalize()} {LATENCY.symbol}"
+        return cls(column.key, title, words, LATENCY, "longer", "shorter")
+
 
 _MEASURES = {
     "rate": _Measure("operations_per_s", "Operations/s", "operations/s", RATE, "more", "fewer"),
     "throughput": _Measure("moved_bytes_per_s", "MB/s", "MB/s", THROUGHPUT, "more", "less"),
-    "service": _Measure(
-        "service_{}_s", "Service time {} ms", "service time {}", LATENCY, "longer", "shorter"
-    ),
-    "response": _Measure(
-        "response_{}_s", "Response time {} ms", "response time {}", LATENCY, "longer", "shorter"
-    ),
 }
 
 
@@ -366,7 +368,7 @@ def _line(
 def _figure(
     row: ComparedFigure, disturbed: Sequence[bool], totals: Sequence[Sequence[Tally]]
 ) -> list[Fact]:
-    measure, percent = _MEASURES[row.measure.name], row.measure.percent
+    measure, percent = _Measure.of(row.measure), row.measure.percent
     latency = "response" if row.measure.name == "response" else "last_byte"
     counts = [sum(getattr(each, latency).histogram.count for each in own) for own in totals]
     runs = [
@@ -385,16 +387,11 @@ def _figure(
         for at, change in enumerate(row.changes, 1)
     ]
     return [
-        fact("figure", _named(measure.key, row.measure), WORD),
-        fact("title", _named(measure.title, row.measure), WORD, "text"),
+        fact("figure", measure.key, WORD),
+        fact("title", measure.title, WORD, "text"),
         fact("runs", runs, WORD),
         fact("changes_against_first", changes, COUNT),
     ]
-
-
-def _named(pattern: str, measure: Measure) -> str:
-    percent = "" if measure.percent is None else f"p{percent_text(measure.percent)}"
-    return pattern.format(percent)
 
 
 def _named_sides(found: Comparison) -> Iterator[Note]:
@@ -426,11 +423,10 @@ def _summary(found: Comparison) -> Iterator[Note]:
                 shown[row.measure.name] = row
         for row in shown.values():
             change = row.changes[other - 1]
-            measure = _MEASURES[row.measure.name]
-            what = _named(measure.words, row.measure)
+            measure = _Measure.of(row.measure)
             yield plain_note(
                 f"{found.names[other].replace('run', 'Run')} against {first}: "
-                f"{_difference(measure, change)}{what}"
+                f"{_difference(measure, change)}{measure.words}"
                 f"{_ratio(change)}: {change.verdict.value}{_needed(found.sides, change)}."
             )
         taken = [at for at in (0, other) if any(run.disturbed for run in groups[at])]
@@ -473,7 +469,6 @@ def _remarks(found: Comparison, parts: Iterable[Sequence[Fact]]) -> Iterator[Not
         for row in each.value.rows
         for estimate in row["runs"]
     ]  # fmt: skip
-    if any(isinstance(value, Sparse) for value in shown):
-        yield plain_note(SPARSE_NOTE)
+    yield from sparse_notes(shown)
     if found.no_bytes:
         yield plain_note(f"No throughput is compared: {found.no_bytes}.")

@@ -41,9 +41,12 @@ from ssbench.report.model import (
     Section,
     Table,
     Unit,
+    as_row,
     fact,
-    marked,
+    percentile_column,
+    percentile_facts,
     plain_note,
+    quantiles,
     section_of,
     shown_columns,
 )
@@ -80,26 +83,16 @@ def _figure(
     return Figure(shown, of or attrgetter(name), tables, rare, is_known)
 
 
-def _service(percent: float, name: str, tables: str = "sources") -> Figure:
-    """A percentile of the service time."""
+def _percentile(kind: str, percent: float, tables: str = "", rare: str = "") -> Figure:
+    """A percentile of the service time; or of the response time, where operations had due times."""
 
     def of(tally: SourceTally) -> float | None:
-        (value,) = tally.service.quantiles((percent,))
-        return marked(percent, value, tally.service.count) if percent < 100 else value
+        times = getattr(tally, kind)
+        return None if times is None else quantiles(times, (percent,))[percent]
 
-    return _figure(f"service_{name}_s", LATENCY, name, tables, of=of)
-
-
-def _response(percent: float, name: str, rare: str = "sources") -> Figure:
-    """A percentile of the response time, where operations had due times."""
-
-    def of(tally: SourceTally) -> float | None:
-        if tally.response is None:
-            return None
-        (value,) = tally.response.quantiles((percent,))
-        return marked(percent, value, tally.response.count)
-
-    return _figure(f"response_{name}_s", LATENCY, f"response {name}", "", rare, of=of)
+    column = percentile_column(kind, percent)
+    title = column.title if kind == "service" else f"{kind} {column.title}"
+    return Figure(structs.replace(column, title=title), of, tables, rare)
 
 
 def _lost_race_percent(counts: Counts) -> float | None:
@@ -139,11 +132,11 @@ FIGURES = (
     _figure("pages", COUNT, "Pages", "", "operations", known="has_pages"),
     _figure("throughput.pages_per_s", PAGE_RATE,
             "Pages/s", "", "operations", key="pages_per_s", known="has_pages"),
-    _service(50, "p50"),
-    _service(99, "p99", "sources compared_sources"),
-    _service(100, "max"),
-    _response(50, "p50"),
-    _response(99, "p99", "sources compared_sources"),
+    _percentile("service", 50, "sources"),
+    _percentile("service", 99, "sources compared_sources"),
+    _percentile("service", 100, "sources"),
+    _percentile("response", 50, rare="sources"),
+    _percentile("response", 99, rare="sources compared_sources"),
 )  # fmt: skip
 
 
@@ -232,11 +225,10 @@ def source_tables(report: Report) -> Iterator[Table]:
         yield report[f"by_{kind}"].tables[0]
 
 
+_OF_PARTS = (50, 99, 100)
 _PART_FIGURES = (
     Column("count", COUNT, "Parts"),
-    Column("p50_s", LATENCY, "p50"),
-    Column("p99_s", LATENCY, "p99"),
-    Column("max_s", LATENCY, "max"),
+    *(percentile_column("", each) for each in _OF_PARTS),
     Column("slowest_object", WORD, "Slowest"),
     Column("slowest_part", COUNT, "Part"),
     Column("slowest_bytes", WORD, "Bytes"),
@@ -263,7 +255,6 @@ def _parts(stats: RunStats) -> dict[str, Row]:
 def _of_parts(stats: RunStats, found: PartTimes) -> Row:
     slowest, times = found.slowest, found.histogram
     assert slowest is not None  # nosec B101 # for the type checker
-    p50, p99 = times.quantiles((50.0, 99.0))
     scenario, header = stats.run.scenario, stats.run.header
     naming = naming_of_run(header, scenario) if header else None
     object_ = Job(0, slowest.operation, slowest.size_class, slowest.object, 0, 0)
@@ -276,9 +267,7 @@ def _of_parts(stats: RunStats, found: PartTimes) -> Row:
         extent = f"{first}-{(min(last, slowest.size) if slowest.size > first else last) - 1}"
     return {
         "count": times.count,
-        "p50_s": marked(50, p50, times.count),
-        "p99_s": marked(99, p99, times.count),
-        "max_s": times.max,
+        **as_row(percentile_facts("", quantiles(times, _OF_PARTS))),
         "slowest_object": naming.path(object_) if naming else None,
         "slowest_part": slowest.part + 1,
         "slowest_bytes": extent,
@@ -461,10 +450,7 @@ def _distribution(latency: Latency, percents: Sequence[float]) -> Distribution:
     return Distribution(
         histogram.count, histogram.out_of_range, latency.uncertain, histogram.min, histogram.max,
         histogram.mean, histogram.std_dev,
-        {
-            percent: marked(percent, value, histogram.count)
-            for percent, value in zip(percents, histogram.quantiles(percents), strict=True)
-        },
+        quantiles(histogram, percents),
         latency.worst[1].decode("utf-8", "replace") if latency.worst else None,
     )  # fmt: skip
 

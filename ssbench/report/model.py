@@ -11,12 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from enum import Enum
-from typing import Any, Final, Literal
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
 
 from ssbench.core.stats.thresholds import is_sparse
 from ssbench.core.text import bytes_text
+
+if TYPE_CHECKING:
+    from ssbench.core.stats.histogram import Buckets, Histogram
 
 #: The formats that show a value; "text" stands for every format that people read, "wide" for those
 #: of them that have the room.
@@ -79,6 +83,39 @@ def marked(percent: float, value: float | None, count: int) -> float | None:
     return Sparse(value) if value is not None and is_sparse(percent, count) else value
 
 
+def quantiles(times: Histogram | Buckets, percents: Sequence[float]) -> dict[float, float | None]:
+    """Percentiles of times; None where there are none."""
+    found = zip(percents, times.quantiles(percents), strict=True)
+    return {percent: marked(percent, value, times.count) for percent, value in found}
+
+
+@cache
+def percentile_column(of: str, percent: float, formats: Formats = ALL) -> Column:
+    """Of times, such as ``service_p99_s``, which people see as ``p99``.
+
+    :param of: the times; "": those that the row is of.
+    """
+    label = percent_label(percent)
+    return Column(f"{of}_{label}_s".lstrip("_"), LATENCY, label, formats=formats)
+
+
+def percentile_facts(
+    of: str, values: Mapping[float, float | None], formats: Formats = ALL
+) -> list[Fact]:
+    """The same with values by percent, as ``quantiles`` gives them."""
+    return [Fact(percentile_column(of, each, formats), value) for each, value in values.items()]
+
+
+def sparse_of(values: Mapping[float, float | None]) -> list[str]:
+    """Of percentiles those with fewer than ten operations beyond them: ``99``, ``99.9``."""
+    return [percent_text(each) for each, value in values.items() if isinstance(value, Sparse)]
+
+
+def sparse_notes(values: Iterable[float | None]) -> list[Note]:
+    """What the mark of these percentiles means, if one has it."""
+    return [plain_note(SPARSE_NOTE)] if any(isinstance(each, Sparse) for each in values) else []
+
+
 class Distribution(Struct, frozen=True):
     """Durations of successful operations, in nanoseconds; None where there is none."""
 
@@ -96,8 +133,7 @@ class Distribution(Struct, frozen=True):
     @property
     def sparse(self) -> list[str]:
         """The percentiles with fewer than ten operations beyond them: ``99``, ``99.9``."""
-        found = self.percentiles.items()
-        return [percent_text(percent) for percent, value in found if isinstance(value, Sparse)]
+        return sparse_of(self.percentiles)
 
 
 class Interval(Struct, frozen=True):
@@ -137,6 +173,11 @@ def fact(
     return Fact(Column(key, unit, title, csv, formats), value)
 
 
+def as_row(facts: Iterable[Fact]) -> Row:
+    """Their values, by key."""
+    return {each.column.key: each.value for each in facts}
+
+
 class Table(Struct, frozen=True):
     """Rows of the same columns.
 
@@ -157,8 +198,7 @@ class Table(Struct, frozen=True):
         """A table whose columns are those of its rows, which all have the same; none without a
         row."""
         columns = [each.column for each in rows[0]] if rows else []
-        values = [{each.column.key: each.value for each in row} for row in rows]
-        return cls(key, columns, values, **settings)
+        return cls(key, columns, list(map(as_row, rows)), **settings)
 
 
 def shown_columns(columns: Iterable[Column], rows: Sequence[Row]) -> list[Column]:
@@ -258,7 +298,7 @@ class Section(Struct, frozen=True):
     @property
     def row(self) -> Row:
         """The values of its facts, by key."""
-        return {each.column.key: each.value for each in self.facts}
+        return as_row(self.facts)
 
 
 def section_of(block: Table | Series, title: str = "", formats: Formats = ALL) -> Section:

@@ -13,14 +13,12 @@ from ssbench.core.model import UNKNOWN_SIZE, Phase, Profile, SizeClass, Stage, e
 from ssbench.core.operations import CRUD, Operation, row_of
 from ssbench.core.records import RunHeader
 from ssbench.core.stats.findings import arrivals, steady
-from ssbench.core.stats.histogram import Buckets
 from ssbench.core.stats.merge import Part
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.selection import Selection
 from ssbench.core.stats.tally import ErrorExample
 from ssbench.core.stats.thresholds import (
     Threshold,
-    is_sparse,
     thresholds_of_run,
 )
 from ssbench.core.text import plural, printable
@@ -44,10 +42,8 @@ from ssbench.report.model import (
     BYTES,
     COUNT,
     DATA,
-    LATENCY,
     RATE,
     SECONDS,
-    SPARSE_NOTE,
     WALL_CLOCK,
     WORD,
     Chart,
@@ -61,13 +57,19 @@ from ssbench.report.model import (
     Series,
     Table,
     all_percentiles,
+    as_row,
     fact,
+    percentile_column,
+    percentile_facts,
     plain_note,
+    quantiles,
     section_of,
+    sparse_notes,
 )
 
 SCHEMA_VERSION = 1
 _MOST_URLS = 3  #: in a line
+_OF_SECONDS = (50, 99)  #: percentiles
 _AROUND = (Phase.POPULATE, Phase.CLEANUP)
 
 
@@ -103,6 +105,7 @@ def of_run(
     stages_title = f"STAGES (latencies: {'response' if is_open else 'service'} time)"
     thresholds = thresholds_of_run(stats, thresholds)
     judged = [threshold_facts(threshold.judge(stats)) for threshold in thresholds]
+    classes = [each for row in map(as_row, operations) for each in row["size_classes"].rows]
     sections = [
         Section("", facts=[schema]),
         _run(stats),
@@ -131,7 +134,7 @@ def of_run(
         *([part_section(stats.chosen)] if stats.chosen else []),
         *source_sections(stats),
         *parts_section(stats),
-        Section("legend", notes=_legend(stats, percents), formats="text"),
+        Section("legend", notes=_legend(classes), formats="text"),
         Section("ending", notes=list(notes.ending_notes(stats, parts)), formats="text json"),
         Section("warnings", notes=notes.warning_notes(stats), formats="text"),
     ]
@@ -148,13 +151,9 @@ def _charts(stats: RunStats) -> Iterator[Chart]:
     return run_charts(stats)
 
 
-def _legend(stats: RunStats, percents: Sequence[float]) -> list[Note]:
+def _legend(rows: Iterable[Row]) -> list[Note]:
     """What the mark of a percentile means, where one is shown."""
-    tallies = [stats.total(each, size) for each in stats.operations for size in stats.classes(each)]
-    counts = [tally.last_byte.histogram.count for tally in tallies]
-    if any(count and is_sparse(max(p for p in percents if p < 100), count) for count in counts):
-        return [plain_note(SPARSE_NOTE)]
-    return []
+    return sparse_notes(v for row in rows for v in row["last_byte_latency"].percentiles.values())
 
 
 def _run(stats: RunStats) -> Section:
@@ -291,15 +290,12 @@ def _arrivals(stats: RunStats) -> list[Fact]:
     if not stats.lateness.count:
         return []
     found = arrivals(stats)
-    p50, p99, worst = stats.lateness.quantiles([50, 99, 100])
     return [
         fact("due", found and found.due, COUNT, "json"),
         fact("due_per_s", found and found.due_per_s, RATE, "json"),
         fact("due_completed", found and found.completed, COUNT, "json"),
         fact("rate_missed", found and found.missed, WORD, "json"),
-        fact("lateness_p50_s", p50, LATENCY, "json"),
-        fact("lateness_p99_s", p99, LATENCY, "json"),
-        fact("lateness_max_s", worst, LATENCY, "json"),
+        *percentile_facts("lateness", quantiles(stats.lateness, (50, 99, 100)), "json"),
     ]
 
 
@@ -459,10 +455,7 @@ def _seconds(stats: RunStats) -> Section:
         Column("operations", COUNT),
         Column("errors", COUNT),
         Column("moved_bytes", BYTES),
-        Column("service_p50_s", LATENCY),
-        Column("service_p99_s", LATENCY),
-        Column("response_p50_s", LATENCY),
-        Column("response_p99_s", LATENCY),
+        *(percentile_column(of, p) for of in ("service", "response") for p in _OF_SECONDS),
         Column("in_flight", COUNT),
     ]
     x = Column("second", COUNT)
@@ -479,15 +472,10 @@ def _of_seconds(stats: RunStats) -> Iterator[Row]:
             "operations": second.count,
             "errors": second.errors,
             "moved_bytes": second.bytes_moved if has_bytes else None,
-            **_quantiles("service", second.service),
-            **_quantiles("response", second.response),
+            **as_row(percentile_facts("service", quantiles(second.service, _OF_SECONDS))),
+            **as_row(percentile_facts("response", quantiles(second.response, _OF_SECONDS))),
             "in_flight": second.in_flight,
         }
-
-
-def _quantiles(name: str, latencies: Buckets) -> dict[str, float | None]:
-    p50, p99 = latencies.quantiles((50.0, 99.0))
-    return {f"{name}_p50_s": p50, f"{name}_p99_s": p99}
 
 
 def _merged(parts: Sequence[Part]) -> Section:

@@ -15,7 +15,7 @@ from ssbench.core.stats.headroom import Bottleneck, Headroom
 from ssbench.core.stats.intervals import CONFIDENCE, estimate_of
 from ssbench.core.stats.steps import Search, Step
 from ssbench.core.stats.tally import Counts
-from ssbench.core.stats.thresholds import Threshold, is_sparse
+from ssbench.core.stats.thresholds import Threshold
 from ssbench.core.text import plural, printable
 from ssbench.report import summary
 from ssbench.report.charts import series_charts
@@ -26,10 +26,10 @@ from ssbench.report.model import (
     LATENCY,
     RATE,
     SECONDS,
-    SPARSE_NOTE,
     THROUGHPUT,
     WORD,
     Actual,
+    Column,
     Fact,
     Interval,
     Level,
@@ -42,9 +42,12 @@ from ssbench.report.model import (
     fact,
     marked,
     percent_label,
-    percent_text,
+    percentile_column,
+    percentile_facts,
     plain_note,
     section_of,
+    sparse_notes,
+    sparse_of,
 )
 from ssbench.report.notes import NO_STORE, cause_text
 from ssbench.report.run import store_section
@@ -104,10 +107,7 @@ def of_series(settings: SeriesSettings, steps: Sequence[Step], *, complete: bool
     notes = []
     if any(step.no_store for step in steps):
         notes.append(Note(Level.NOTE, NO_STORE, formats="text"))
-    if any(
-        step.operations and is_sparse(p, step.operations) for step in steps for p in step.latencies
-    ):
-        notes.append(plain_note(SPARSE_NOTE))
+    notes += sparse_notes(v for each in steps for v in _marked(each, each.latencies).values())
     if search is not None:
         capped = complete and search.broken is None and search.kept is not None
         bound = (search.bound_by or f"max-{over}") if capped else None
@@ -156,18 +156,17 @@ def _repeats(steps: Sequence[Step], over: str) -> list[Section]:
 def _repeated(load: float, over: str, steps: Sequence[Step]) -> list[Fact]:
     facts = [fact(over, load, COUNT), fact("runs", len(steps), COUNT)]
     kind = "response" if all(step.response.get(50.0) for step in steps) else "service"
-    figures = [("operations_per_s", "rate", RATE, [step.rate_per_s for step in steps])]
+    figures = [(Column("operations_per_s", RATE, "rate"), [step.rate_per_s for step in steps])]
     for percent in (50.0, 99.0):
         values = [getattr(step, kind).get(percent) for step in steps]
-        name = f"p{percent:.0f}"
-        figures.append((f"{kind}_{name}_s", name, LATENCY, values))
-    for key, title, unit, values in figures:
+        figures.append((percentile_column(kind, percent), values))
+    for column, values in figures:
         known = [value for value in values if value]
         found = estimate_of(known) if len(known) == len(steps) else None
         facts += [
-            fact(key, found and found.value, unit, title=title),
-            fact(f"{key}_low", found and found.low, unit, title="from"),
-            fact(f"{key}_high", found and found.high, unit, title="to"),
+            Fact(column, found and found.value),
+            fact(f"{column.key}_low", found and found.low, column.unit, title="from"),
+            fact(f"{column.key}_high", found and found.high, column.unit, title="to"),
         ]
     return facts
 
@@ -254,7 +253,7 @@ def _step(step: Step, settings: SeriesSettings) -> list[Fact]:
     counts, store = int(not step.short_of_users), int(not step.no_store)
     judged = Table.of("judged", [threshold_facts(verdict) for verdict in step.verdicts])
     causes = {cause_text(*cause): count for cause, count in step.causes.items()}
-    sparse = [percent_text(p) for p in step.latencies if is_sparse(p, step.operations)]
+    latencies = _marked(step, step.latencies)
     remarks = "; ".join(_remarks(step, judged=bool(thresholds)))
     return [
         fact(over, step.load, load, title=_HEADINGS[over]),
@@ -266,8 +265,8 @@ def _step(step: Step, settings: SeriesSettings) -> list[Fact]:
         fact("late", step.late, COUNT, DATA),
         fact("operations_per_s", step.rate_per_s, RATE, title="Ops/s"),
         fact("bytes_per_s", step.bytes_per_s, THROUGHPUT, title="MB/s"),
-        *_latencies("service", step, step.service),
-        *_latencies("response", step, step.response),
+        *percentile_facts("service", _marked(step, step.service), DATA),
+        *percentile_facts("response", _marked(step, step.response), DATA),
         *([fact("kept", kept, COUNT, DATA)] if thresholds else []),
         fact("users_ran", step.users_ran, COUNT, DATA),
         fact("counts", counts, COUNT, DATA),
@@ -280,26 +279,25 @@ def _step(step: Step, settings: SeriesSettings) -> list[Fact]:
         fact("errors_by_cause", causes, COUNT, "json"),
         fact("missed", list(map(str, step.missed)), WORD, "json"),
         fact("judged", judged, WORD, "json"),
-        *_shown_latencies(step, percentiles),
+        *_shown_latencies(latencies, percentiles),
         *_of_thresholds(judged.rows, percentiles, thresholds),
-        fact("sparse_percentiles", sparse, WORD, DATA),
+        fact("sparse_percentiles", sparse_of(latencies), WORD, DATA),
         *(Fact(each.column, each.of(step.counts or Counts())) for each in figures_of("steps")),
         fact("remarks", remarks, WORD, "text", title="Remarks"),
     ]
 
 
-def _latencies(name: str, step: Step, values: Mapping[float, float | None]) -> Iterator[Fact]:
-    for percent, value in values.items():
-        found = marked(percent, value, step.operations)
-        yield fact(f"{name}_{percent_label(percent)}_s", found, LATENCY, DATA)
+def _marked(step: Step, values: Mapping[float, float | None]) -> dict[float, float | None]:
+    return {each: marked(each, value, step.operations) for each, value in values.items()}
 
 
-def _shown_latencies(step: Step, percentiles: Sequence[float]) -> Iterator[Fact]:
+def _shown_latencies(
+    latencies: Mapping[float, float | None], percentiles: Sequence[float]
+) -> Iterator[Fact]:
     """For people: response times where operations had due times, else service times."""
     for percent in percentiles:
         label = percent_label(percent)
-        value = marked(percent, step.latencies[percent], step.operations)
-        yield fact(label, value, LATENCY, "text", title=label)
+        yield fact(label, latencies[percent], LATENCY, "text", title=label)
 
 
 def _of_thresholds(
