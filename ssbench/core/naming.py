@@ -18,6 +18,7 @@ from zlib import error as zlib_error
 from msgspec.structs import replace
 
 from ssbench.core.model import Job, SizeClass
+from ssbench.core.scenario.values import KEY_NAMES, container_name
 from ssbench.core.settings import StorageSettings
 
 MARKER_HEADER = "X-Container-Meta-Ssbench"  #: on every container that we make
@@ -66,12 +67,6 @@ def segment_name(name: str, version: int, index: int) -> str:
 def is_run_id(text: str) -> bool:
     """Whether a run may have this id: what ``RUN_ID_BYTES`` random bytes are in hexadecimal."""
     return _RUN_ID.fullmatch(text) is not None
-
-
-def container_name(base: str, index: int, policy: str | None = None) -> str:
-    """``ssbench_000061``, and ``ssbench_000061_gold`` under policy ``gold``."""
-    suffix = f"_{policy}" if policy else ""
-    return f"{base}_{index:06d}{suffix}"
 
 
 class LeftAlone(Enum):
@@ -145,18 +140,6 @@ def has_dot_segment(name: str) -> bool:
     """Whether a path with this name in it may be taken for another: servers and proxies resolve
     segments ``.`` and ``..``, some of them after they have undone the quoting of slashes."""
     return not {".", ".."}.isdisjoint(name.split("/"))
-
-
-#: ``key_names`` of a scenario -> what comes before an object's name, from its number and the slash.
-#: Neighbouring numbers get different prefixes, or other folders.
-KEY_NAMES: dict[str, Callable[[int, str], str] | None] = {
-    "flat": None,
-    "hashed": lambda number, slash: f"{(number * 0x9E3779B1 >> 16) & 0xFFFF:04x}-",
-    "deep": lambda number, slash: (
-        f"{number % 100:02d}{slash}{number // 100 % 100:02d}{slash}"
-        f"{number // 10_000 % 100:02d}{slash}"
-    ),
-}
 
 
 #: Objects of the same number are so many containers apart in one class and the next.

@@ -10,15 +10,9 @@ from ssbench.core import boundary, units
 from ssbench.core import option as types
 from ssbench.core.errors import UsageError
 from ssbench.core.hiding import Hiding
-from ssbench.core.model import (
-    ContentMix,
-    InitialHeaders,
-    LargeObject,
-    LargeRead,
-    ObjectLock,
-    SizeClass,
-)
+from ssbench.core.model import ContentMix, InitialHeaders, SizeClass
 from ssbench.core.option import EXECUTION, WORKERS, of_field
+from ssbench.core.scenario.storage_keys import StorageKeys
 
 MAX_WORKERS = 2048  #: of a master: each control state names them all
 
@@ -145,7 +139,7 @@ class Credentials(Hiding, frozen=True):
     rejected: tuple[int, ...] = ()
 
 
-class StorageSettings(Hiding, frozen=True):
+class StorageSettings(Hiding, StorageKeys, frozen=True):
     """Settings of one run for any store. Only ``credentials`` are secret; the repr omits them.
 
     ``store`` is for the driver alone: its own typed settings as a map (see ``typed``).
@@ -157,11 +151,8 @@ class StorageSettings(Hiding, frozen=True):
     run_id: str = ""
     worker_id: str = ""  #: for the store's logs; each worker fills it in
     sizes: tuple[SizeClass, ...] = ()
-    container_base: str = "ssbench"
-    container_count: int = 100
     placement: str | None = None  #: of containers (Swift: the storage policy); None: the default
     delete_after_s: int | None = None
-    block_size: int = 65536
     connect_timeout_s: float = 10.0
     network_timeout_s: float = 20.0
     compressible: bool = False  #: bodies of one repeated letter, as in ssbench 0.3.9
@@ -170,17 +161,9 @@ class StorageSettings(Hiding, frozen=True):
     #: Further request headers: an operation's number, and lines, each with its CRLF.
     headers: tuple[tuple[int, str], ...] = ()
     initial_headers: InitialHeaders = InitialHeaders()
-    checksum: str = "none"  #: of uploads, and of reads where the store states it: values.CHECKSUMS
-    checksum_in: str = "header"  #: or "trailer"
     bandwidth: int = 0  #: bytes/s of all users of the run phase together; 0: any number
-    keep_alive: bool = True  #: use connections for several requests
-    expect_continue: bool = False  #: uploads wait for 100 Continue before they send the body
     source_addresses: tuple[str, ...] = ()  #: to connect from, in turn; each worker fills it in
-    large_object: LargeObject | None = None  #: objects in parts; None: none
-    large_read: LargeRead | None = None  #: READs in ranges; None: none
-    versioning: bool = False  #: containers keep versions of replaced and deleted objects
     knows_versions: bool = False  #: uploads report the ids of their versions
-    object_lock: ObjectLock | None = None  #: of what the run phase uploads
     names: Mapping[str, Any] = {}  #: as core.naming.NAMINGS; {}: by run
     #: Of real files, as storage.directory.FileContents; {}: synthetic (core.content).
     contents: Mapping[str, Any] = {}

@@ -27,7 +27,6 @@ from ssbench.core.model import Phase
 from ssbench.core.naming import (
     HashedNaming,
     ObjectNaming,
-    container_name,
     container_parts,
     is_run_id,
     why_not_ours,
@@ -38,6 +37,7 @@ from ssbench.core.records import HostRecord, PhaseRecord, ResultBatch, RunHeader
 from ssbench.core.retry import leaves_unknown
 from ssbench.core.scenario.checks import ValidationErrors
 from ssbench.core.scenario.scenario import Scenario
+from ssbench.core.scenario.values import container_name
 from ssbench.core.text import plural, printable
 from ssbench.runner.containers import (
     CleanupResult,

@@ -27,6 +27,7 @@ from ssbench.core.naming import RUN_ID_BYTES, naming_of
 from ssbench.core.operations import OPERATIONS, Effect, row_of
 from ssbench.core.records import RunFooter, RunHeader
 from ssbench.core.scenario.scenario import Scenario
+from ssbench.core.scenario.storage_keys import StorageKeys
 from ssbench.core.settings import StorageSettings
 from ssbench.core.text import plural
 from ssbench.core.workload.bench import bench_jobs, why_not_held
@@ -597,24 +598,14 @@ def settings_of(store: StorageSettings, scenario: Scenario) -> StorageSettings:
     flat = scenario.key_names == "flat"  # which every reader of a stat file knows
     return replace(
         store,
+        **{key: getattr(scenario, key) for key in StorageKeys.__struct_fields__},
         sizes=scenario.sizes,
-        container_base=scenario.container_base,
-        container_count=scenario.container_count,
         placement=scenario.policy,
         delete_after_s=scenario.delete_after,
-        block_size=scenario.block_size,
         bandwidth=scenario.bandwidth or 0,
         headers=scenario.header_lines(),
         initial_headers=scenario.initial_headers(),
-        checksum=scenario.checksum,
-        checksum_in=scenario.checksum_in,
-        keep_alive=scenario.keep_alive,
-        expect_continue=scenario.expect_continue,
-        large_object=scenario.large_object,
-        large_read=scenario.large_read,
-        versioning=scenario.versioning,
         knows_versions=scenario.uses_versions,
-        object_lock=scenario.object_lock,
         mix=scenario.mix,
         names={} if flat else {"kind": "run", "key_names": scenario.key_names},
     )

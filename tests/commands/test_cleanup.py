@@ -15,8 +15,9 @@ from ssbench.commands import cleanup as cleanup
 from ssbench.commands.cleanup import Cleaner, delete_containers, delete_orphans
 from ssbench.core.errors import ExitStatus
 from ssbench.core.model import Result
-from ssbench.core.naming import RUN_HEADER, container_name
+from ssbench.core.naming import RUN_HEADER
 from ssbench.core.operations import CREATE
+from ssbench.core.scenario.values import container_name
 from ssbench.live.terminal import make_progress
 from ssbench.runner.orphans import OrphanedObjects
 from ssbench.storage.base import OpenUpload

@@ -12,7 +12,8 @@ from ssbench.commands import cleanup as cleanup
 from ssbench.commands.cleanup import CleanupPlan, count, delete, plan
 from ssbench.core.errors import AuthError, StorageError
 from ssbench.core.model import ErrorKind
-from ssbench.core.naming import LeftAlone, container_name
+from ssbench.core.naming import LeftAlone
+from ssbench.core.scenario.values import container_name
 from ssbench.core.settings import Credentials
 from ssbench.runner.containers import CleanupResult
 from ssbench.storage.base import ContainerEntry, OpenUpload, StoreLimits

@@ -51,7 +51,7 @@ def below(kind: type[Hiding]) -> Iterator[type[Hiding]]:
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_hidden_fields_are_in_no_text(kind: type[Hiding]) -> None:
     assert {*kind.HIDDEN} <= {*kind.__struct_fields__}
-    made = kind(*("s3cret" if name in kind.HIDDEN else "plain" for name in kind.__struct_fields__))
+    made = kind(**{n: "s3cret" if n in kind.HIDDEN else "plain" for n in kind.__struct_fields__})
     file = StringIO()
     pprint(made, console=Console(file=file))
     for text in (repr(made), str(made), f"{made}", file.getvalue()):

@@ -14,12 +14,10 @@ from hypothesis import strategies as st
 from ssbench.core.model import SizeClass
 from ssbench.core.naming import (
     ANY_POLICY,
-    KEY_NAMES,
     RUN_ID_BYTES,
     LeftAlone,
     ObjectNaming,
     RunNaming,
-    container_name,
     container_parts,
     has_dot_segment,
     is_run_id,
@@ -28,7 +26,7 @@ from ssbench.core.naming import (
     unpack_names,
     why_not_ours,
 )
-from ssbench.core.scenario.values import crud_profile
+from ssbench.core.scenario.values import KEY_NAMES, container_name, crud_profile
 from ssbench.core.settings import StorageSettings
 
 

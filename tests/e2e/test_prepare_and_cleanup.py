@@ -14,9 +14,8 @@ from msgspec.structs import replace
 from ssbench.commands.cleanup import delete, plan
 from ssbench.core.errors import SsbenchError
 from ssbench.core.model import Job, SizeClass
-from ssbench.core.naming import container_name
 from ssbench.core.operations import CREATE
-from ssbench.core.scenario.values import crud_profile
+from ssbench.core.scenario.values import container_name, crud_profile
 from ssbench.core.settings import StorageSettings
 from ssbench.embedded import EmbeddedSwift
 from ssbench.runner.prepare import make_containers

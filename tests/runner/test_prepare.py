@@ -8,8 +8,9 @@ import gevent
 import pytest
 
 from ssbench.core.errors import SsbenchError
-from ssbench.core.naming import container_name, naming_of
+from ssbench.core.naming import naming_of
 from ssbench.core.scenario.scenario import Scenario
+from ssbench.core.scenario.values import container_name
 from ssbench.core.settings import StorageSettings
 from ssbench.runner import prepare
 from ssbench.runner.prepare import (

@@ -127,8 +127,12 @@ class Key(Struct, frozen=True):
 @cache
 def keys_of(kind: type[Struct]) -> dict[str, Key]:
     """The keys in the annotations of a struct's fields, in their order."""
-    hints = get_type_hints(kind, include_extras=True).items()
-    found = ((name, key) for name, hint in hints for key in getattr(hint, "__metadata__", ()))
+    hints = get_type_hints(kind, include_extras=True)
+    found = (
+        (name, key)
+        for name in kind.__struct_fields__
+        for key in getattr(hints[name], "__metadata__", ())
+    )
     return {name: key for name, key in found if isinstance(key, Key)}
 
 

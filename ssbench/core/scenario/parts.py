@@ -22,7 +22,6 @@ from ssbench.core.model import (
     SizeClass,
     Stage,
 )
-from ssbench.core.naming import container_name
 from ssbench.core.operations import Effect, Target, of_phase, parameters_of, row_of
 from ssbench.core.scenario.checks import (
     Key,
@@ -42,6 +41,7 @@ from ssbench.core.scenario.values import (
     between,
     class_name,
     class_weights,
+    container_name,
     crud_profile,
     flag,
     groups_of_stage,

@@ -22,15 +22,11 @@ from ssbench.core.model import (
     ContentMix,
     Group,
     InitialHeaders,
-    LargeObject,
-    LargeRead,
-    ObjectLock,
     Phase,
     Profile,
     SizeClass,
     Stage,
 )
-from ssbench.core.naming import KEY_NAMES
 from ssbench.core.operations import (
     CRUD,
     OPERATIONS,
@@ -55,11 +51,12 @@ from ssbench.core.scenario.checks import (
     overriding,
     read_keys,
 )
+from ssbench.core.scenario.storage_keys import StorageKeys
 from ssbench.core.scenario.syntax import read_object
 from ssbench.core.text import bytes_text, plural, printable
 
 
-class Scenario(Hiding, frozen=True, eq=False):
+class Scenario(Hiding, StorageKeys, frozen=True, eq=False):
     """A valid scenario. source, given, overrides and places do not count for equality.
 
     Of ``operation_count`` and ``run_seconds`` at most one is set, and exactly one after
@@ -91,16 +88,6 @@ class Scenario(Hiding, frozen=True, eq=False):
         option=overriding("-r --run-seconds --duration", WHAT,
             "duration of the run; overrides the scenario's run length, and -o",
             name="seconds", exclusive="length", brief="length of the run, as in 90 or 15m"))] = None
-    container_base: Annotated[str, Key(values.container_base,
-        "The start of the containers' names: ``ssbench_000061``; with a policy, "
-        f"``ssbench_000061_gold``. No slashes; at most {values.MAX_CONTAINER_NAME} bytes "
-        "including number and policy.",
-        option=overriding("--container-base", WHAT,
-            "start of the containers' names", metavar="BASE"))] = "ssbench"
-    container_count: Annotated[int, Key(units.whole(1, values.MAX_CONTAINERS),
-        "The number of containers over which the objects are spread.",
-        option=overriding("-c --container-count", WHAT,
-            "number of containers", metavar="COUNT"))] = 100
     container_concurrency: Annotated[int, Key(units.count,
         "The number of containers to create concurrently before the run.")] = 10
     #: Seconds; None: objects don't expire.
@@ -115,10 +102,6 @@ class Scenario(Hiding, frozen=True, eq=False):
         "the cluster's",
         option=overriding("-p --policy", WHAT,
             "storage policy of the containers", metavar="POLICY"))] = None
-    block_size: Annotated[int, Key(units.size_from(1, values.MAX_BLOCK),
-        "Objects are sent and received in pieces of this size.",
-        option=overriding("-b --block-size", WHAT,
-            "bytes to send at a time (no effect below 1 MiB) [default: 65536]"))] = 65536
     seed: Annotated[int | None, Key(units.seed,
         "The same seed gives the same operations, sizes and names. Initial objects do not depend "
         "on the seed.", "random for each run",
@@ -150,20 +133,8 @@ class Scenario(Hiding, frozen=True, eq=False):
     groups: Annotated[tuple[Group, ...], Key(None,
         "Groups of users with operations of their own: see `Groups of users`_.",
         "none: all users are alike")] = ()
-    large_object: Annotated[LargeObject | None, Key(None,
-        "How objects above a size are stored in parts: see `In a large object`_.",
-        "none: each object is stored as one")] = None
-    large_read: Annotated[LargeRead | None, Key(None,
-        "How READs get objects above a size in ranges: see `In a large read`_.",
-        "none: each object is read by one request")] = None
     #: Of the operations in use (operations.Parameter), all of them.
     parameters: Mapping[str, int | str] = {}
-    versioning: Annotated[bool, Key(values.flag,
-        "Whether the containers keep versions of replaced and deleted objects: see "
-        "`Versions and locks`_.")] = False
-    object_lock: Annotated[ObjectLock | None, Key(None,
-        "For how long uploads of the run can't be deleted: see `In an object lock`_.",
-        "none")] = None
     warmup: Annotated[float, Key(units.seconds_or_none,
         "The start of the run that is in the stat file, but not in the report's figures: see "
         "`What counts`_.",
@@ -173,8 +144,8 @@ class Scenario(Hiding, frozen=True, eq=False):
         "The same for the end of the run.",
         option=overriding("--cooldown", LOAD,
             "cool-down: time at the end of the run that statistics exclude"))] = 0.0
-    #: A key of naming.KEY_NAMES.
-    key_names: Annotated[str, Key(values.one_of(KEY_NAMES, "a form of names"),
+    #: A key of values.KEY_NAMES.
+    key_names: Annotated[str, Key(values.one_of(values.KEY_NAMES, "a form of names"),
         "The form of the objects' names. ``flat``: ``tiny_000012``. ``hashed``: behind four "
         "hexadecimal digits that differ from one object to the next, ``6a99-tiny_000012``. "
         "``deep``: below three levels of a hundred folders each, "
@@ -194,21 +165,6 @@ class Scenario(Hiding, frozen=True, eq=False):
     #: By name.
     populate_headers: Annotated[Mapping[str, str], Key(values.populate_headers,
         "Further headers of the uploads of initial objects: see `Requests`_.", "none")] = {}
-    #: One of values.CHECKSUMS.
-    checksum: Annotated[str, Key(values.one_of(values.CHECKSUMS, "a checksum"),
-        "The checksum that uploads send, and that a READ compares if the store returns it: see "
-        "`Checksums`_.", of_header=values.any_text,
-        option=overriding("--checksum", LOAD, "checksum of uploads and reads",
-            type=str, choices=values.CHECKSUMS))] = "none"
-    checksum_in: Annotated[str, Key(values.one_of(values.CHECKSUM_PLACES, "a place"),
-        "Whether an upload has its checksum before the content, or behind it, as a trailer.",
-        of_header=values.any_text,
-        option=overriding("--checksum-in", LOAD, "where uploads have their checksum",
-            type=str, choices=values.CHECKSUM_PLACES))] = "header"
-    keep_alive: Annotated[bool, Key(values.flag,
-        "Whether a connection serves several requests: see `Requests`_.")] = True
-    expect_continue: Annotated[bool, Key(values.flag,
-        "Whether uploads ask before they send the object: see `Requests`_.")] = False
     compressible: Annotated[float, Key(units.share,
         "The share of the content that a store which compresses can save: see `Content`_.")] = 0.0
     compressible_block: Annotated[int, Key(values.content_block(512),
