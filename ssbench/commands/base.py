@@ -70,14 +70,11 @@ def open_client(
     options: StoreOptions | None = None,
     *,
     exact_names: bool = False,
-    container_base: str | None = None,
 ) -> Iterator[tuple[RetryingClient, Watch]]:
     """Log in and open the store, for a command that runs no operations.
 
     :param options: of the store; None: those of the command line.
     :param exact_names: what it lists is of other clients: see ``StorageSettings.exact_names``.
-    :param container_base: of the run whose containers it uses, by which several identities know
-        theirs.
     :raises SsbenchError: there is no access to it.
     """
     from ssbench.cli.config import store_options  # these load slowly
@@ -87,8 +84,6 @@ def open_client(
     with own_hub(), watched(ns, "live", hold=False) as (progress, stop):
         store = reach_store(options, progress.message, stop)
         settings = store.settings.with_exact_names() if exact_names else store.settings
-        if container_base is not None:
-            settings = replace(settings, container_base=container_base)
         many = getattr(ns, "concurrency", CONCURRENCY)
         with store.client(settings, many, stopping=lambda: stop.requested) as client:
             yield client, progress

@@ -83,10 +83,8 @@ class Cleaner(Struct, frozen=True):
 
 
 @contextmanager
-def _cleaner(
-    ns: argparse.Namespace, options: StoreOptions, base: str | None = None
-) -> Iterator[Cleaner]:
-    with open_client(ns, options, container_base=base) as (client, progress):
+def _cleaner(ns: argparse.Namespace, options: StoreOptions) -> Iterator[Cleaner]:
+    with open_client(ns, options) as (client, progress):
         yield Cleaner(
             client,
             [progress],
@@ -107,21 +105,37 @@ def cleanup_containers(ns: argparse.Namespace) -> ExitStatus:
         raise UsageError(
             f"--unmarked is for containers of ssbench 0.3.9, which the store {row.name} can't have"
         )
+    return _as_each(options, lambda own, _at: _cleanup_as(ns, own))
+
+
+def _as_each(
+    options: StoreOptions,
+    clean: Callable[[StoreOptions, int], ExitStatus],
+    stays: Callable[[int], str] = lambda at: "",
+) -> ExitStatus:
+    """Clean up as each identity, or as the one user. If one fails, the others are cleaned
+    nevertheless.
+
+    :param clean: with the options of one, and its place.
+    :param stays: what is left of one that failed, behind its error.
+    :raises UsageError: as of ``clean``.
+    :raises SsbenchError: as of ``clean``, without identities.
+    """
     if not options.tenants:
-        return _cleanup_as(ns, options)
+        return clean(options, 0)
     from ssbench.storage.identities import options_of_each  # few clean-ups have some
 
     for note in options.tenant_notes:
         tell(f"WARNING: {note}")
     found = []
-    for name, own in options_of_each(options):
+    for at, (name, own) in enumerate(options_of_each(options)):
         say(f"Identity {printable(name)}:")
         try:
-            found.append(_cleanup_as(ns, own))
+            found.append(clean(own, at))
         except UsageError:
             raise
-        except SsbenchError as error:  # the others are cleaned nevertheless
-            tell(f"ssbench-master: identity {printable(name)}: {error}")
+        except SsbenchError as error:
+            tell(f"ssbench-master: identity {printable(name)}: {error}{stays(at)}")
             found.append(ExitStatus.FAILED)
         if found[-1] is ExitStatus.INTERRUPTED:
             break
@@ -216,8 +230,18 @@ def resume_cleanup(ns: argparse.Namespace) -> ExitStatus:
                 else "its run had one identity: leave out --identities"
             )
         )
-    with _cleaner(ns, options, orphans.base) as cleaner:
-        return delete_orphans(cleaner, orphans, use_existing=ns.use_existing)
+
+    def clean(own: StoreOptions, at: int) -> ExitStatus:
+        orphans.identity = at
+        with _cleaner(ns, own) as cleaner:
+            return delete_orphans(cleaner, orphans, use_existing=ns.use_existing)
+
+    def stays(at: int) -> str:
+        orphans.identity = at
+        names = printable(first_of([*orphans.container_names()], NAMED))
+        return f"; what the run left in its containers {names} stays"
+
+    return _as_each(options, clean, stays)
 
 
 def delete_orphans(

@@ -107,7 +107,7 @@ class WorkerSettings(Struct, frozen=True):
     exit_with_master: Annotated[bool,
         of_field("--exit-with-master", bool, "master",
             "exit when the master is gone or its run is over, instead of waiting for the next run; "
-            "the status is 1 if work was cut short, else 0",
+            "the status is 1 if work was cut short, or if no master comes in 10 minutes, else 0",
             brief="exit when the run is over")] = False
     # fmt: on
     host: str = ""

@@ -107,6 +107,7 @@ class OrphanedObjects:
         self.in_parts = scenario.large_object is not None
         self.ignored_results = 0  #: results with numbers that no run assigns
         self.identities: tuple[str, ...] = ()  #: names of those that own the containers
+        self.identity = 0  #: place of the one whose containers are looked at
         self._initial = [size.initial_files for size in scenario.sizes]
         self._pages: list[dict[int, bytearray]] = [{} for _ in scenario.sizes]
         self._held = 0  #: bytes of all pages
@@ -184,12 +185,15 @@ class OrphanedObjects:
     def is_container(self, name: str) -> bool:
         """Whether the run has a container of this name."""
         parts = container_parts(name, self.base)
-        return parts is not None and parts[0] < self.container_count and parts[1] == self.policy
+        return parts is not None and parts[0] in self._indexes and parts[1] == self.policy
 
     def container_names(self) -> Iterator[str]:
-        return (
-            container_name(self.base, index, self.policy) for index in range(self.container_count)
-        )
+        return (container_name(self.base, index, self.policy) for index in self._indexes)
+
+    @property
+    def _indexes(self) -> range:
+        """Of the containers of the identity."""
+        return range(self.identity, self.container_count, len(self.identities) or 1)
 
     def unlisted(self) -> Iterator[tuple[int, int]]:
         """Size class and number of each object that remains by the results, in no listing."""

@@ -77,6 +77,8 @@ _UNANSWERED_NS = 5 * SECOND_NS
 #: lost.
 _REFUSED_NS = 15 * SECOND_NS
 NO_MASTER_WARNING_S = 10
+#: How long a worker of one master waits for it: that of a cluster's job may be pulling its image.
+_NO_MASTER_S = 600
 #: A worker that exits waits at most this long until the master sends it no more jobs.
 _LEAVING_NS = 2 * SECOND_NS
 #: An operation with rejected credentials asks the master for new ones once a second, and waits for
@@ -615,6 +617,14 @@ class WorkerMachine:
                 "Nothing received from a master for %d s; still waiting. Is one running, are its"
                 " three ports reachable, and does it have the same key?",
                 NO_MASTER_WARNING_S,
+            )
+        if (
+            self.settings.exit_with_master
+            and not (self._heard_any or self._exit)
+            and self._silent_ns > _NO_MASTER_S * SECOND_NS
+        ):
+            self._begin_exit(
+                f"nothing received from a master for {_NO_MASTER_S} s", ExitStatus.FAILED
             )
         phase = self.phase
         waits = phase is not None and phase.receiving and now_ns < self._leaving_until_ns

@@ -145,9 +145,17 @@ def test_a_clean_up_that_is_resumed(commands: Commands, swift: EmbeddedSwift) ->
     assert "identities acme:ann, bob, beta:cee" in commands.call(*resume, *without).one_line(
         ExitStatus.USAGE
     )
+    gone = identities(commands, [THREE[0], {"user": "bob", "key": "Kx7-another"}, THREE[2]])
+    some = commands.call(*resume, "-A", swift.auth_url, "--identities", gone)
+    deleted = r"Deleted \d+ objects of run"
+    assert len(re.findall(deleted, some.fine(ExitStatus.FAILED).out)) == 2
+    left = "what the run left in its containers resumed_000001, resumed_000004 stays"
+    assert re.search(rf"^ssbench-master: identity bob: .*; {left}$", some.err, re.M)
+    access = ["-A", swift.auth_url, "--identities", identities(commands)]
     cleaned = commands.call(*resume, *access).fine()
-    assert re.search(r"Deleted \d\d+ objects of run", cleaned.out)
-    assert "Nothing was left of run" in commands.call(*resume, *access).fine().out
+    assert len(re.findall(deleted, cleaned.out)) == 1
+    again = commands.call(*resume, *access).fine()
+    assert again.out.count("Nothing was left of run") == 3
     commands.call("cleanup-containers", "-b", "resumed", *access).fine()
 
 

@@ -548,6 +548,15 @@ def test_time_in_which_the_worker_itself_was_stopped_does_not_count() -> None:
     assert here.machine.status is ExitStatus.OK
 
 
+@pytest.mark.parametrize("exits", [True, False])
+def test_only_a_worker_that_stays_waits_for_ever_for_a_first_master(exits: bool) -> None:
+    here = Script(exit_with_master=exits)
+    here.wait(600, step_s=1)
+    assert here.machine.status is None
+    here.wait(2, step_s=1)
+    assert here.machine.status is (ExitStatus.FAILED if exits else None)
+
+
 def test_exit_with_a_master_whose_run_is_over() -> None:
     here = at_work(exit_with_master=True)
     here.arrive(1)
