@@ -309,6 +309,11 @@ def _large_objects(limits: StoreLimits, scenario: Scenario) -> Iterator[str]:
         yield f'large_object.kind: the store has no "{printable(kind)}"; those it has: {known}'
         return
     least, most = limits.min_part_size, max(size.size_max for size in scenario.sizes)
+    if large.count(most) and scenario.uses_versions and not limits.versions_in_parts:
+        yield (
+            "large_object: the segments of an older version are deleted with it in this store, so"
+            " read_version and delete_version need objects that are no larger than above"
+        )
     if least is not None and large.count(most) > 1 and large.segment < least:
         yield (
             f"large_object.segment: {large.segment} is less than the {least} bytes that this store"

@@ -111,6 +111,7 @@ class StoreLimits(Struct, frozen=True):
     min_part_size: int | None = None  #: bytes of a part of a large object, unless it is the last
     bulk_delete_max: int | None = None  #: names per request; 0: there is no bulk delete
     versions: bool | None = None  #: whether containers can keep versions of objects
+    versions_in_parts: bool = True  #: whether those of large objects keep their parts
 
 
 class OpenStore(Protocol):

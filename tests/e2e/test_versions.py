@@ -105,6 +105,31 @@ def test_versions_are_read_deleted_verified_and_cleaned_up(
     assert not [name for name in store.containers() if name.startswith("vers")]
 
 
+def test_versions_of_objects_in_parts(commands: Commands, store: Store) -> None:
+    """In S3; Swift would have deleted their segments, and its s3api names no version of them."""
+    given = {"environment": store.environment}
+    size, part = 6_000_000, "5MiB"
+    path = scenario(
+        commands, "inparts", large_object={"above": part, "segment": part}, operation_count=60,
+        sizes=[{"name": "tiny", "size_min": size, "size_max": size}], initial_files={"tiny": 6},
+    )  # fmt: skip
+    words = ["-f", path, "--verify", *store.options]
+    if not store.environment:
+        ended = commands.call_run(*words)
+        assert ended.status == ExitStatus.USAGE
+        assert "large_object: the segments of an older version are deleted" in ended.err
+        return
+    ended = commands.run(*words, **given).fine()
+    assert ended.counted()[:2] == (60, 0)
+    if SwiftS3.access_key in store.environment.values():
+        assert "operations found no object" in ended.out
+    else:
+        assert finished(ended.stats)["READ_VERSION"] > 5
+    expect_initial_objects_only(store, "inparts")
+    commands.master("cleanup-containers", "-b", "inparts", *store.options, **given).wait().fine()
+    assert not [name for name in store.containers() if name.startswith("inparts")]
+
+
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL], ids=["interrupted", "killed"])
 def test_a_run_that_was_ended_leaves_no_version_after_clean_up(
     commands: Commands, store: Store, end: signal.Signals

@@ -629,9 +629,8 @@ def check_large_object(
     for at, each in enumerate(sizes):
         if large and large.count(each.size_max):
             for row in (row_of(number) for number, _share in each.profile):
-                if row.conditional or row.target is Target.VERSION:
-                    use = "make" if row.conditional else "use"
-                    wrong = f"{row.name} can't {use} objects in parts"
+                if row.conditional:
+                    wrong = f"{row.name} can't make objects in parts"
                     faults.add(f"sizes[{at}]", wrong, "smaller objects, or no large_object")
 
 

@@ -628,7 +628,7 @@ class MultipartObjects(ObjectsInParts):
             complete_request((part.etag, part.checksum) for part in parts),
         )  # fmt: skip
         response.check("CompleteMultipartUploadResult", timing)
-        return timing
+        return self._client.with_version(timing, response)
 
     def _abort(self, job: Job, upload_id: str) -> bool:
         """Abort an upload. One that can't be aborted now is tried again after a later upload."""

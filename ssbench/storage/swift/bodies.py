@@ -313,6 +313,7 @@ def store_limits(body: bytes) -> StoreLimits:
         },
         bulk_delete_max=info.bulk_delete.max_deletes_per_request if info.bulk_delete else 0,
         versions=info.object_versioning is not None,
+        versions_in_parts=False,
     )
 
 
