@@ -120,7 +120,8 @@ def capacity_of(users: Sequence[float], rates_per_s: Sequence[float]) -> Capacit
     if len({n for n, _ in pairs}) < LEAST_LOADS:
         return None
     loads, rates = (np.array(each, np.float64) for each in zip(*pairs, strict=True))
-    law, terms = _fit(loads, rates)
+    laws, counts = _fits(loads, rates[None])
+    law, terms = laws[0], int(counts[0])
     expected = np.array([law.at(n) for n in loads])
     residuals = rates / expected - 1
     freedom = max(len(loads) - terms, 1)
@@ -128,7 +129,7 @@ def capacity_of(users: Sequence[float], rates_per_s: Sequence[float]) -> Capacit
     # Student's distribution, because the spread is itself an estimate.
     noise = np.random.default_rng(0).standard_t(freedom, (_RESAMPLES, len(loads))) * spread
     factors = np.exp(np.clip(noise, -_MOST_NOISE, _MOST_NOISE))
-    laws = [_fit(loads, expected * each)[0] for each in factors]
+    laws, _ = _fits(loads, expected * factors)
     most, least = max(x for _, x in pairs), int(loads.min())
     return Capacity(
         law=law,
@@ -143,23 +144,24 @@ def capacity_of(users: Sequence[float], rates_per_s: Sequence[float]) -> Capacit
     )
 
 
-def _fit(loads: Floats, rates: Floats) -> tuple[Law, int]:
-    """The law of the least relative squares, and how many coefficients are not 0."""
-    each = loads / rates
-    terms = np.column_stack([np.ones_like(loads), loads - 1, loads * (loads - 1)]) / each[:, None]
-    best: tuple[float, Floats, int] = (math.inf, np.zeros(3), 0)
+def _fits(loads: Floats, rates: Floats) -> tuple[list[Law], npt.NDArray[np.int64]]:
+    """The law of the least relative squares for each row of rates, and how many of its coefficients
+    are not 0."""
+    of_rate = (
+        np.column_stack([np.ones_like(loads), loads - 1, loads * (loads - 1)]) / loads[:, None]
+    )
+    terms = of_rate * rates[:, :, None]
+    least = np.full(len(rates), math.inf)
+    best, counts = np.zeros((len(rates), 3)), np.zeros(len(rates), np.int64)
     for chosen in _EACH_TERM:
-        found, *_ = np.linalg.lstsq(terms[:, chosen], np.ones_like(loads), rcond=None)
-        if (found < 0).any() or found[0] <= 0:
-            continue
-        rest = 1 - terms[:, chosen] @ found
-        squares = float(rest @ rest)
-        if squares < best[0]:
-            values = np.zeros(3)
-            values[chosen] = found
-            best = squares, values, len(chosen)
-    first, second, third = best[1].tolist()
-    return Law(1 / first, second / first, third / first), best[2]
+        some = terms[:, :, chosen]
+        found = np.linalg.pinv(some).sum(axis=2)
+        rest = 1 - (some @ found[:, :, None])[:, :, 0]
+        squares = (rest * rest).sum(axis=1)
+        better = (found >= 0).all(axis=1) & (found[:, 0] > 0) & (squares < least)
+        least[better], counts[better], best[better] = squares[better], len(chosen), 0
+        best[np.ix_(better, chosen)] = found[better]
+    return [Law(1 / a, b / a, c / a) for a, b, c in best.tolist()], counts
 
 
 def _within(found: Estimate, least: int) -> Estimate:
