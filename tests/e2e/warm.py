@@ -10,6 +10,7 @@ start itself: the moments before ``main``, the environment in /proc, memory that
 from __future__ import annotations
 
 import fcntl
+import gc
 import logging
 import multiprocessing
 import os
@@ -141,6 +142,7 @@ def _command(
     preexec_fn: Callable[[], object] | None,
 ) -> NoReturn:
     """In the new process: run the command."""
+    gc.freeze()  # a collection of what was imported would copy all of it: a tenth of a short run
     if start_new_session:
         os.setsid()
     if preexec_fn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import random
 import time
@@ -405,6 +406,16 @@ def test_resizing_during_work(changes: list[tuple[int, bool, int]]) -> None:
     team.settle(given_out)
     assert sorted(row.number for row in team.rows) == list(range(given_out))
     assert at_once(driver, team) == 4
+
+
+def test_users_start_as_jobs_need_them() -> None:
+    def greenlets() -> int:
+        return sum(isinstance(each, gevent.Greenlet) for each in gc.get_objects())
+
+    before, team = greenlets(), Team(Driver())
+    team.resize(10_000)
+    team.do(job(1), job(2))
+    assert greenlets() - before <= 2
 
 
 @pytest.mark.parametrize(

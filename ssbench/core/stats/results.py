@@ -579,7 +579,7 @@ class PhaseResults:
         """
         outcomes = self._outcomes
         counts = np.ones(len(self), bool) if stages is None else stages >= 0
-        for outcome in np.unique(outcomes):
+        for outcome in range(3):
             for chosen in (counts & (outcomes == outcome), ~counts & (outcomes == outcome)):
                 if chosen.any():
                     rows = np.flatnonzero(chosen)

@@ -533,7 +533,7 @@ class Breakdown:
         # Workers last: until then their sums are those of all results before these.
         for column in reversed(self._sums):
             numbers = group.column(column)
-            own = np.unique(numbers)
+            own, _ = np.unique(numbers, return_counts=True)  # without counts it loads numpy.ma
             if column != "worker" and self._is_only(column, own.tolist()):
                 continue
             fits = [self._budget.fits("sources", (column, each)) for each in own.tolist()]
