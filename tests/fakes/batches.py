@@ -7,10 +7,12 @@ from typing import Any
 
 import msgpack
 
-from ssbench.core.columns import RESULT_SCHEMAS, ResultLayout, schema_number
+from ssbench.core.columns import RESULT_SCHEMAS, ResultLayout, layout, layouts, schema_number
 from ssbench.core.errors import MessageError
 from ssbench.core.model import Phase, Result
 from ssbench.core.records import ResultBatch
+
+_LAYOUTS = layouts(RESULT_SCHEMAS, ResultLayout)
 
 
 def unpack_results(packed: Any) -> list[Sequence[Any]]:
@@ -26,8 +28,7 @@ def unpack_results(packed: Any) -> list[Sequence[Any]]:
         raise MessageError("a number of more than 64 bits") from error
     if len(packed) not in [1 + len(schema) for schema in RESULT_SCHEMAS]:
         raise MessageError("a batch of no schema")
-    layout = ResultLayout(RESULT_SCHEMAS[schema_number(packed)])
-    whole = layout.decode(data)
+    whole = layout(_LAYOUTS, schema_number(packed)).decode(data)
     batch = ResultBatch(Phase.RUN, 0, whole[0], Result._fields[: len(whole) - 1], data)
     return [batch.column(name) for name in Result._fields]
 
