@@ -366,7 +366,8 @@ class UserPool:
     def _wake_next(self, group: int) -> None:
         """Wake one idle user, or start one; it wakes the next one if there are more jobs.
 
-        So if jobs take no time, no user is woken without need. A million greenlets take 12 s and 3 GB.
+        So if jobs take no time, no user is woken without need, and none is there that has nothing
+        to do: a million greenlets take 12 s and 3 GB.
         """
         if self._waking[group]:
             return
