@@ -331,12 +331,13 @@ class PhaseResults:
         self._chosen: npt.NDArray[np.int64] | None = None  # rows of the batches; None: all
         later = [batch.later_ns for batch in self._batches]
         shifts = [shifts_ns.get(batch.worker, 0) + batch.later_ns for batch in self._batches]
+        # The master draws due times: what corrects a worker's clock does not move them.
+        dues = self._columns["awaited_ns"] = self._columns["due_ns"]
         if any(shifts):
             self._columns["start_ns"] = self._columns["start_ns"] + self._of_rows(shifts)
-        if any(later):  # the master draws due times: they do not depend on a worker's clock
-            dues = self._columns["due_ns"]
-            moved = dues + self._of_rows(later)
-            self._columns["due_ns"] = np.where(dues == NONE_NS, NONE_NS, moved)
+            self._columns["awaited_ns"] = _moved(dues, self._of_rows(shifts))
+        if any(later):
+            self._columns["due_ns"] = _moved(dues, self._of_rows(later))
         if any(batch.urls for batch in self._batches):
             self._renumber_urls()
         if self._columns["address"].any():
@@ -426,7 +427,11 @@ class PhaseResults:
         return f"<PhaseResults {len(self)} rows of {len(self._counts)} batches>"
 
     def column(self, name: str) -> Ints:
-        """A column of whole numbers, by the name of Result's field; offsets are corrected."""
+        """A column of whole numbers, by the name of Result's field; offsets are corrected.
+
+        "awaited_ns" are the due times as the worker waited for them, by the clock that its other
+        times are of: each latency is the difference of two times by one clock.
+        """
         return self._columns[name]
 
     def numbers(self, name: str) -> Ints:
@@ -626,6 +631,11 @@ def _is_constant(column: Ints) -> bool:
     return column.strides == (0,)
 
 
+def _moved(dues: Ints, by_ns: Ints) -> Ints:
+    """Due times, where there are any, moved by so much."""
+    return np.where(dues == NONE_NS, NONE_NS, dues + by_ns)
+
+
 def _picked(column: Ints, rows: npt.NDArray[np.int64]) -> Ints:
     """These rows of a column."""
     if _is_constant(column):
@@ -723,16 +733,12 @@ class ResultGroup:
     def responses_ns(self) -> Ints | None:
         """Response times, from due to last byte: NONE_NS for a row that has no due time.
 
-        At least the service time: what seems to have started before it was due did so by the error
-        of the worker's clock.
-
         None if no row of the results has one: in a closed loop.
         """
         if not self._results.has_due_times:
             return None
-        dues = self.column("due_ns")
-        services = np.maximum(self.column("last_byte_ns"), 0)
-        return np.where(dues == NONE_NS, NONE_NS, np.maximum(self.ends_ns - dues, services))
+        dues = self.column("awaited_ns")
+        return np.where(dues == NONE_NS, NONE_NS, self.ends_ns - dues)
 
     @cached_property
     def extents_ns(self) -> tuple[Ints, Ints]:

@@ -685,7 +685,7 @@ class RunStats:
     def _add_due(self, group: ResultGroup) -> None:
         """Count what an open loop's operations were due, started and completed."""
         begun = group.column("start_ns") - group.column("renewed_ns")
-        times = group.column("due_ns"), begun, group.ends_ns
+        times = group.column("awaited_ns"), begun, group.ends_ns
         is_due = times[0] != NONE_NS
         if not is_due.all():
             times = times[0][is_due], times[1][is_due], times[2][is_due]
