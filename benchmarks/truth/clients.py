@@ -18,7 +18,7 @@ from typing import Any
 from benchmarks.truth.log import Entry, read_log
 from benchmarks.truth.place import CLIENT, MASTER_PLACE, SERVER, placed
 from ssbench import statfile
-from ssbench.core.model import Phase
+from ssbench.core.model import UNCERTAIN_NS, Phase
 from ssbench.core.records import MarkRecord, ResultBatch
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -94,6 +94,7 @@ class Reported:
     late_ns: list[int]  #: from due to start, of each operation of the run phase
     others: set[str]  #: transaction ids of the other phases
     marks_ns: list[int] = field(default_factory=list)  #: when each stage began, and the load ended
+    uncertain: set[str] = field(default_factory=set)  #: READs whose first byte is in no figure
 
 
 def ssbench(
@@ -162,10 +163,11 @@ def _free_ports() -> list[str]:
 
 def _results(
     stats: Path,
-) -> tuple[dict[str, tuple[int, int, int]], list[int], set[str], list[int]]:
+) -> tuple[dict[str, tuple[int, int, int]], list[int], set[str], list[int], set[str]]:
     results: dict[str, tuple[int, int, int]] = {}
     late_ns: list[int] = []
     others: set[str] = set()
+    uncertain: set[str] = set()
     marks: list[MarkRecord] = []
     with statfile.read(stats) as records:
         for batch in records:
@@ -180,8 +182,11 @@ def _results(
             due, start, last = map(batch.column, ("due_ns", "start_ns", "last_byte_ns"))
             results.update(zip(ids, zip(due, start, last, strict=True), strict=True))
             late_ns += map(sub, start, due)
+            firsts = zip(ids, batch.column("first_byte_ns"), strict=True)
+            uncertain.update(each for each, first in firsts if first == UNCERTAIN_NS)
     ends = min(mark.at_ns for mark in marks if mark.name == "end")
-    return results, late_ns, others, [m.at_ns for m in marks if m.name == "stage"] + [ends]
+    begins = [mark.at_ns for mark in marks if mark.name == "stage"]
+    return results, late_ns, others, [*begins, ends], uncertain
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -10,6 +10,7 @@ from benchmarks.truth.cases import MS
 from benchmarks.truth.log import Entry
 
 RELATIVE, LEAST_NS = 0.01, 0.4 * MS  #: how far off a time may be: the larger of the two
+LEFT_OUT = 0.02  #: of the READs: what figures of the first byte may leave out as uncertain
 Results = Mapping[str, tuple[int, int, int]]
 
 
@@ -154,13 +155,24 @@ def service_times(log: Sequence[Entry], results: Results) -> list[float]:
     ]
 
 
-def first_bytes(log: Sequence[Entry], results: Results) -> list[float]:
-    """Time to the body's first byte, of READs."""
+def first_bytes(
+    log: Sequence[Entry], results: Results, uncertain: Collection[str] = ()
+) -> list[float]:
+    """Time to the body's first byte, of READs but for those that ssbench's figures leave out."""
     return [
         row.first_ns - row.got_ns
         for row in log
-        if row.transaction in results and row.status < 300 and row.method == "GET"
+        if row.transaction in results
+        and row.status < 300
+        and row.method == "GET"
+        and row.transaction not in uncertain
     ]
+
+
+def left_out(first: Sequence[float], uncertain: Collection[str]) -> Figure:
+    """READs that were read so late that it is unknown when their first byte came."""
+    bound = LEFT_OUT * (len(first) + len(uncertain))
+    return exact("first bytes left out", 0, len(uncertain))._replace(bound=bound)
 
 
 def response_times(log: Sequence[Entry], results: Results) -> list[float]:

@@ -197,7 +197,8 @@ def figures(
     found += judge.time_figures("service time", service, total["last_byte_latency"], looseness)
     if row.case in ("split", "drip"):
         first = told.report["operations"]["READ"]["first_byte_latency"]
-        truth = judge.first_bytes(log, results)
+        truth = judge.first_bytes(log, results, told.uncertain)
+        found.append(judge.left_out(truth, told.uncertain))
         found += judge.time_figures("first byte", truth, first, looseness)
     if row.rate:
         response, said = judge.response_times(log, results), total["response_time"]

@@ -56,6 +56,9 @@ class PiecewiseStream:
     def discard(self, count: int) -> int:
         return self.recv_into(bytearray(count))
 
+    def beginning_ns(self, at_ns: int, count: int) -> int:
+        return at_ns
+
     def count_segments(self) -> None:
         pass
 

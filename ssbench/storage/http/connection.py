@@ -229,8 +229,7 @@ class Connection:
                     first = now = self.stream.resolve_late(now, count)
                     last = abs(now)
             else:
-                if now < 0:
-                    now = self.stream.resolve_late(now, count)
+                now = self.stream.beginning_ns(now, count)
                 self._broken = response, now
                 first, last = self._count_body(length, count - end, now, None, longest)
                 self._broken = None
@@ -535,7 +534,7 @@ class Connection:
                 if longest:
                     self.alive = True
                 if not first:
-                    first = now if now >= 0 else self.stream.resolve_late(now, count)
+                    first = self.stream.beginning_ns(now, count)
                 left -= count
         except (OSError, ConnectionClosed):
             self._received = length - left

@@ -62,6 +62,9 @@ _CLOCK_PAIR_NS = 20_000
 _LATE_NS = 1_000_000
 #: What arrived this long after the wake-up is not what the loop woke for.
 _AFTER_WAKE_NS = 200_000
+#: Of a response in pieces, how far apart the pieces of one read may have arrived unnoticed: while
+#: the loop was busy with others. The last piece may be new whenever the loop comes back.
+_BUSY_NS = 400_000
 _TRIES = 5
 
 AncillaryData = list[tuple[int, int, bytes]]  #: recvmsg's ``ancdata``
@@ -166,6 +169,16 @@ class PlainStream:
         :raises BlockingIOError: there is nothing to receive.
         """
         return self._sock.recv_into(buffer)
+
+    def beginning_ns(self, at_ns: int, count: int) -> int:
+        """When the first of ``count`` bytes of a response in pieces arrived.
+
+        :param at_ns: as returned by ``arrived_ns``.
+        :return: the time, negated if it is uncertain.
+        """
+        if at_ns >= 0 and not self._timestamps.was_busy_before(at_ns):
+            return at_ns
+        return self.resolve_late(-abs(at_ns), count)
 
     def resolve_late(self, late_ns: int, count: int) -> int:
         """Decide whether the first of ``count`` bytes that were read late arrived with the last.
@@ -428,17 +441,19 @@ class RxTimestamps:
 
     __slots__ = (
         "_before_ns",
+        "_polled_ns",
         "_timely_since_ns",
         "_wall_offset_ns",
         "_woken_ns",
         "ancillary",
-        "watcher",
+        "watchers",
     )
 
     def __init__(self) -> None:
         self.ancillary: AncillaryData = []
-        self.watcher: Any = None  #: the loop watcher, kept alive by this reference
+        self.watchers: Sequence[Any] = ()  #: of the loop, kept alive by this reference
         self._woken_ns = 0
+        self._polled_ns = 0  #: when the loop last looked for events
         self._timely_since_ns = 0  #: what arrived between this and the wake-up was read in time
         self._wall_offset_ns = _wall_offset()  #: wall clock minus perf_counter_ns
         self.wake()
@@ -452,6 +467,15 @@ class RxTimestamps:
         wall_ns = time_ns()
         if perf_counter_ns() - now_ns < _CLOCK_PAIR_NS:
             self._wall_offset_ns = wall_ns - now_ns  # else the previous offset is more accurate
+
+    def poll(self) -> None:
+        """Record that the loop has handled its events, and looks for new ones."""
+        self._polled_ns = perf_counter_ns()
+
+    def was_busy_before(self, at_ns: int) -> bool:
+        """Whether bytes may have arrived long before those of this time, which were read now,
+        because the loop handled other events since the wake-up before."""
+        return min(self._polled_ns, at_ns) - self._before_ns > _BUSY_NS
 
     def came_after_wake(self, at_ns: int) -> bool:
         """Whether bytes of this time arrived after those that the loop woke for."""
@@ -504,7 +528,11 @@ def hub_timestamps() -> RxTimestamps:
         is_libev = type(loop).__module__.startswith("gevent.libev")
         found = _BY_HUB[hub] = RxTimestamps() if is_libev else _ReadTime()
         if is_libev:
-            # Runs before all other callbacks of a wake-up.
-            found.watcher = loop.check(ref=False, priority=loop.MAXPRI)
-            found.watcher.start(found.wake)
+            # The first of all callbacks of a wake-up, and the last one before a wait.
+            found.watchers = (
+                loop.check(ref=False, priority=loop.MAXPRI),
+                loop.prepare(ref=False, priority=loop.MINPRI),
+            )
+            for watcher, call in zip(found.watchers, (found.wake, found.poll), strict=True):
+                watcher.start(call)
     return found

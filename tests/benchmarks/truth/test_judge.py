@@ -57,8 +57,14 @@ def test_requests_that_one_side_does_not_know_of() -> None:
 def test_times_are_of_successes_of_the_run() -> None:
     assert judge.service_times(LOG, RESULTS) == [50 * MS, 10 * MS]
     assert judge.first_bytes(LOG, RESULTS) == [10 * MS]
+    assert judge.first_bytes(LOG, RESULTS, {"a"}) == [], "the figures leave it out, too"
     # Their own 0.1 ms on the way can't be seen from the server: 0.5 of the 0.6 ms since due.
     assert judge.response_times(LOG, RESULTS) == [50 * MS + 500_000, 10 * MS + 500_000]
+
+
+@pytest.mark.parametrize(("uncertain", "fine"), [(2, True), (3, False)])
+def test_few_first_bytes_may_be_left_out(uncertain: int, fine: bool) -> None:
+    assert judge.left_out([5.0 * MS] * 100, set(map(str, range(uncertain)))).fine is fine
 
 
 @pytest.mark.parametrize(("ours_ms", "fine"), [(10.39, True), (9.59, False), (10.41, False)])

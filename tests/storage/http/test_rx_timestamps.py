@@ -114,6 +114,28 @@ def test_a_late_read_has_an_uncertain_time(
     assert woken.came_after_wake(abs(reported_ns)) is (after_waking_ns > MS)
 
 
+@pytest.mark.parametrize(
+    ("busy_ns", "arrived_ns", "may_have_waited"),
+    [
+        (MS // 10, 9 * MS, False),  # the loop waited: the first bytes would have woken it
+        (5 * MS, 5 * MS, True),
+        (5 * MS, 5 * MS - 100_000, True),
+        (5 * MS, MS // 10, False),  # the wake-up before would have found those of long before
+    ],
+)
+def test_bytes_wait_while_the_loop_is_busy(
+    busy_ns: int, arrived_ns: int, may_have_waited: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_ns = perf_counter_ns()
+    found = woken_at(monkeypatch, now_ns)
+    with monkeypatch.context() as clocks:
+        clocks.setattr(stream, "perf_counter_ns", lambda: now_ns + busy_ns)
+        found.poll()
+        clocks.setattr(stream, "perf_counter_ns", lambda: now_ns + 10 * MS)
+        found.wake()
+    assert found.was_busy_before(now_ns + arrived_ns) is may_have_waited
+
+
 def test_waiting_bytes_have_their_arrival_time() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         sender = socket.create_connection(listener.getsockname())

@@ -113,6 +113,28 @@ def test_a_late_read_of_one_segment_has_a_certain_time(
     assert stream.resolve_late(-perf_counter_ns(), 0) < 0, "it came after the loop woke"
 
 
+def test_pieces_that_came_while_the_loop_was_busy_have_no_certain_beginning(
+    ends: tuple[PlainStream, socket.socket],
+) -> None:
+    """The last piece may be as new as that of a loop that waited: only its time is known."""
+    stream, peer = ends
+    await_timestamps(stream, peer)
+    buffer = bytearray(99)
+
+    def is_certain(*parts: bytes) -> bool:
+        gevent.sleep(0)  # the loop wakes, and is then busy
+        count = send_and_wait(peer, *parts[:-1]) + peer.send(parts[-1])
+        assert stream.recv_into(buffer) == count
+        at_ns = stream.arrived_ns()
+        beginning_ns = stream.beginning_ns(at_ns, count)
+        assert abs(beginning_ns) == abs(at_ns)
+        return beginning_ns > 0
+
+    stream.count_segments()
+    assert not is_certain(b"one", b"two")
+    assert is_certain(b"one alone")
+
+
 # --- TLS
 
 Server = Callable[[ssl.SSLSocket], None]
