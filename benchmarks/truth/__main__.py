@@ -17,7 +17,7 @@ import os
 import platform
 import sys
 
-from benchmarks.truth import intervals, limits, place, rows, steadiness, table
+from benchmarks.truth import intervals, limits, listings, place, rows, steadiness, table
 
 
 def main() -> int:
@@ -50,6 +50,7 @@ def main() -> int:
         print(*table.lines(outcome, tries), sep="\n", flush=True)
         failed += [f"MISSED: {row.name}: {figure.name}" for figure in outcome.missed]
         failed += [f"NOT RUN: {row.name}"] if outcome.not_run else []
+    failed += listings.check(chosen.only)
     failed += intervals.check(chosen.pairs, chosen.only)
     failed += limits.check(chosen.pairs, chosen.only)
     failed += steadiness.check_rows(chosen.pairs, chosen.only)

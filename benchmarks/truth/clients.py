@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import socket
 import subprocess
@@ -95,36 +96,49 @@ class Reported:
     others: set[str]  #: transaction ids of the other phases
     marks_ns: list[int] = field(default_factory=list)  #: when each stage began, and the load ended
     uncertain: set[str] = field(default_factory=set)  #: READs whose first byte is in no figure
+    failed: set[str] = field(default_factory=set)  #: operations of the run phase
 
 
 def ssbench(
-    options: Sequence[str], place: Path, timeout_s: float, keys: Mapping[str, Any] = {}
+    options: Sequence[str],
+    place: Path,
+    timeout_s: float,
+    keys: Mapping[str, Any] = {},
+    environment: Mapping[str, str] = {},
 ) -> Reported:
     """Run ssbench with these options, and more keys of the scenario; returns its results and its
-    report."""
+    report.
+
+    :param keys: None: the key is not in the scenario.
+    :param environment: what its environment has besides ours.
+    """
     scenario, stats = place / "truth.scenario", place / "truth.stat.gz"
-    scenario.write_text(json.dumps({**_SCENARIO, **keys}))
+    values = {key: value for key, value in {**_SCENARIO, **keys}.items() if value is not None}
+    scenario.write_text(json.dumps(values))
     ports = _free_ports()
     run = [
         "run-scenario", "-f", scenario, "--expect-workers", "1", "-R", "--progress", "none",
         "-s", stats, "--force", *ports, *options,
     ]  # fmt: skip
     with _worker(ports):
-        ended = _master(run, timeout_s)
-    if ended.returncode not in (0, 4):
-        raise ClientError(f"{run}: status {ended.returncode}\n{ended.stdout}{ended.stderr}")
+        ended = _master(run, timeout_s, environment)
+        if ended.returncode not in (0, 4):
+            raise ClientError(f"{run}: status {ended.returncode}\n{ended.stdout}{ended.stderr}")
     report = ["report-scenario", "-s", stats, "--json"]
     report += [word for percent in PERCENTS for word in ("--pctile", f"{percent:g}")]
     told = _master(report, timeout_s)
     return Reported(json.loads(told.stdout), ended.returncode, *_results(stats))
 
 
-def _master(words: Sequence[object], timeout_s: float) -> subprocess.CompletedProcess[str]:
+def _master(
+    words: Sequence[object], timeout_s: float, environment: Mapping[str, str] = {}
+) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(MASTER), "-q", *map(str, words)]
     with placed(MASTER_PLACE):
         process = subprocess.Popen(
-            command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
+            command, cwd=ROOT, env={**os.environ, **environment}, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
     with process:
         try:
             out, err = process.communicate(timeout=timeout_s)
@@ -163,11 +177,12 @@ def _free_ports() -> list[str]:
 
 def _results(
     stats: Path,
-) -> tuple[dict[str, tuple[int, int, int]], list[int], set[str], list[int], set[str]]:
+) -> tuple[dict[str, tuple[int, int, int]], list[int], set[str], list[int], set[str], set[str]]:
     results: dict[str, tuple[int, int, int]] = {}
     late_ns: list[int] = []
     others: set[str] = set()
     uncertain: set[str] = set()
+    failed: set[str] = set()
     marks: list[MarkRecord] = []
     with statfile.read(stats) as records:
         for batch in records:
@@ -184,9 +199,12 @@ def _results(
             late_ns += map(sub, start, due)
             firsts = zip(ids, batch.column("first_byte_ns"), strict=True)
             uncertain.update(each for each, first in firsts if first == UNCERTAIN_NS)
+            failed.update(
+                each for each, error in zip(ids, batch.column("error"), strict=True) if error
+            )
     ends = min(mark.at_ns for mark in marks if mark.name == "end")
     begins = [mark.at_ns for mark in marks if mark.name == "stage"]
-    return results, late_ns, others, [*begins, ends], uncertain
+    return results, late_ns, others, [*begins, ends], uncertain, failed
 
 
 @dataclass

@@ -190,7 +190,9 @@ def figures(
         log, results, total, (told.marks_ns[0], told.marks_ns[-1]), row.warmup_s
     )
     if row.only_rate:
-        return [rate, *_of_arrivals(row, log, told)]
+        (worker,) = told.report["by_worker"]  # a part that is all of it
+        of_worker = rate._replace(name="by worker, operations/s", ours=worker["requests_per_s"])
+        return [rate, of_worker, *_of_arrivals(row, log, told)]
     found = [rate, *judge.count_figures(log, results, told.report)]
     found.append(judge.strangers(log, set(results) | told.others))
     service = judge.service_times(log, results)

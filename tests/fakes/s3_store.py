@@ -88,7 +88,7 @@ class S3Store(LoopbackServer):
             if "uploads" in query and request.method == "GET":
                 return refusal(501, "NotImplemented")
             if not key:
-                return self._list(query)
+                return self.listed(query)
             try:
                 answer = self._serve(request, key, {name: each[0] for name, each in query.items()})
             except WrongKey as error:
@@ -176,15 +176,20 @@ class S3Store(LoopbackServer):
         root = "CopyPartResult" if "uploadId" in query else "CopyObjectResult"
         return Answer(200, encrypted, f"<{root}><ETag>{etag}</ETag></{root}>".encode())
 
-    def _list(self, query: dict[str, list[str]]) -> Answer:
-        (prefix,) = query.get("prefix", [""])
-        keys = sorted(key for key in self.objects if key.startswith(prefix))
-        (after,) = query.get("start-after", [""])
-        most = int(query.get("max-keys", ["1000"])[0])
-        keys = [key for key in keys if key > after]
-        entries = "".join(
-            f"<Contents><Key>{key}</Key><Size>1</Size></Contents>" for key in keys[:most]
-        )
-        more = str(len(keys) > most).lower()
+    def listed(self, query: dict[str, list[str]]) -> Answer:
+        """The response to a listing."""
+        keys, most = self.keys_of(query), int(query.get("max-keys", ["1000"])[0])
+        return self.listing(keys[:most], is_truncated=len(keys) > most)
+
+    def keys_of(self, query: dict[str, list[str]]) -> list[str]:
+        """All keys that a listing is about."""
+        (prefix,), (after,) = query.get("prefix", [""]), query.get("start-after", [""])
+        return sorted(key for key in self.objects if key.startswith(prefix) and key > after)
+
+    @staticmethod
+    def listing(keys: list[str], *, is_truncated: bool) -> Answer:
+        """A page of these keys."""
+        entries = "".join(f"<Contents><Key>{key}</Key><Size>1</Size></Contents>" for key in keys)
+        more = str(is_truncated).lower()
         body = f"<ListBucketResult>{entries}<IsTruncated>{more}</IsTruncated></ListBucketResult>"
         return Answer(200, {}, body.encode())

@@ -246,10 +246,8 @@ class ItemCounter(Collector):
         if self._tags is None or not self._rest.rstrip().endswith(self._tags.end):
             raise malformed("a listing", timing)
         wrong, keys = self._wrong, self._names(self._keys)
-        if self._mark in keys:
-            keys.remove(self._mark)
-            self.items -= 1
         folders, at = self._names(self._folders), self._at
+        self.items -= self._mark in keys
         if self.items > self._limit:
             wrong = f"{self.items} entries, where {self._limit} were requested"
         else:

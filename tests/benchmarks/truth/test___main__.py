@@ -44,3 +44,9 @@ def test_searches_at_a_store_of_known_limit_are_near_it() -> None:
     status, said = truth("--pairs", "20", "--only", "find-limit: M/M/1 of 200/s, p95 < 60 ms")
     assert status == 0, said
     assert said.count("limit 150.1/s; found") == 2
+
+
+def test_listings_that_are_wrong_are_found_out_and_no_others() -> None:
+    status, said = truth("--only", "LIST of an S3: a name twice")
+    assert status == 0, said
+    assert "of 400 listings" in said

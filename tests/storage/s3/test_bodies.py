@@ -108,6 +108,7 @@ def test_entries_are_counted_without_marks(step: int) -> None:
     (listing("a", "b"), "1 name outside of the prefix"),
     (listing("a1", prefixes=("b/",)), "1 name outside of the prefix"),
     (listing("a1", "a1"), "not in order, or there twice"),
+    (listing(".ssbench", "a1"), "1 name outside of the prefix"),
     (in_namespace(listing("a2", "a1")), "not in order, or there twice"),
     (listing("a%2B", "a%2A", more=QUOTED), "not in order, or there twice"),
     (listing("a1").replace(b"Key>", b"Name>"), "an entry without a name"),
@@ -118,6 +119,13 @@ def test_a_page_that_is_none_is_refused(data: bytes, says: str) -> None:
     with pytest.raises(StorageError, match=re.escape(says)) as caught:
         counter.check(TIMING)
     assert caught.value.timing == TIMING
+
+
+def test_a_mark_that_is_there_twice_is_refused() -> None:
+    counter = ItemCounter("c/", "c/", 9)
+    counter.feed(memoryview(listing("c/.ssbench", "c/.ssbench", "c/a")))
+    with pytest.raises(StorageError, match="not in order, or there twice"):
+        counter.check(TIMING)
 
 
 def test_a_message_that_repeats_the_code_is_said_once() -> None:
