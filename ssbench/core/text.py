@@ -186,6 +186,11 @@ def clock_text(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{secs:02d}" if hours else f"{minutes}:{secs:02d}"
 
 
+def due_text(rate: float) -> str:
+    """``172.3``, ``400``: an arrival rate with one digit; with all where these would be 0."""
+    return f"{round(rate, 1) or rate:,.10g}"
+
+
 def latency_text(seconds: float | None) -> str:
     """About three digits: ``4.52 µs``, ``0.45 ms``, ``12.3 ms``, ``1.23 s``; ``-`` for None."""
     if seconds is None:

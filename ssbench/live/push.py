@@ -34,11 +34,6 @@ from ssbench.storage.options import HttpSettings
 _TIMEOUT_S = 5.0  #: of connecting, and of what follows
 _MOST_WAITING = 60  #: states; a minute's
 _MOST_SHOWN = 200  #: characters of a response
-_FIELDS = (
-    "elapsed_s", "remaining_s", "done", "total", "errors", "lost_races", "operations_per_s",
-    "due_per_s", "bytes_per_s", "p50_s", "p99_s", "response_p50_s", "response_p99_s", "workers",
-    "users", "late",
-)  # fmt: skip
 #: Measurement, tag, key of a state.
 _COUNTS = (
     ("ssbench_errors", "cause", "errors_by_cause"),
@@ -197,7 +192,9 @@ def _lines(state: Mapping[str, Any], tags: str) -> Iterator[str]:
     if state["run"] is not None:
         tags += f",run={state['run']},run_name={_tag(state['run_name'])}"
     tags += f",phase={state['phase']}"
-    yield f"ssbench{tags} {_fields({name: state[name] for name in _FIELDS})} {time_ns}"
+    numbers = {key: value for key, value in state.items() if type(value) in (int, float)}
+    fields = {key: value for key, value in numbers.items() if key not in ("run", "time_s")}
+    yield f"ssbench{tags} {_fields(fields)} {time_ns}"
     for name, figures in state["operations"].items():
         yield f"ssbench_operations{tags},operation={_tag(name)} {_fields(figures)} {time_ns}"
     for name, figures in state["identities"].items():

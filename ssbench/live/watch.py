@@ -22,7 +22,7 @@ from ssbench.core.errors import SsbenchError
 from ssbench.core.live import Observer, OperationProgress, RunProgress
 from ssbench.core.model import ErrorKind, Phase, error_label
 from ssbench.core.operations import OPERATIONS, row_of
-from ssbench.core.text import latency_text, plural
+from ssbench.core.text import due_text, latency_text, plural
 
 if TYPE_CHECKING:
     from ssbench.core.records import EventRecord, RunHeader
@@ -461,7 +461,7 @@ def error_causes(progress: RunProgress) -> list[str]:
 def rate_text(progress: RunProgress) -> str:
     """``118/s``; in an open loop ``118/s of 120/s due``, in a ramp ``118/s of 117.3/s due``."""
     rate = progress.target_rate
-    target = "" if rate is None else f" of {round(rate, 1) or rate:,.10g}/s due"
+    target = "" if rate is None else f" of {due_text(rate)}/s due"
     return f"{progress.rate:,.0f}/s{target}"
 
 

@@ -47,6 +47,7 @@ from ssbench.report.tables import (
     percentile_name,
     plain_number,
     section_lines,
+    store_lines,
     titled,
     verified_text,
 )
@@ -141,8 +142,7 @@ def _more_header(report: Report) -> Iterator[str]:
         f"Policy: {printable(settings['policy'] or 'default')}   "
         f"Block size: {_or_none(settings['block_size'])}"
     )
-    if report["store"]["line"]:
-        yield f"Store: {printable(report['store']['line'])}"
+    yield from store_lines(report["store"])
     if run["overrides"]:
         given = (f"{key}={value}" for key, value in run["overrides"].items())
         yield "Overridden on the command line: " + printable(", ".join(given))

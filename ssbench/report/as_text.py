@@ -36,6 +36,7 @@ from ssbench.report.tables import (
     padded,
     section_lines,
     shown,
+    store_lines,
     tables_of,
     title_of,
     wrapped,
@@ -118,9 +119,7 @@ def series_text(report: Report, most: int | None) -> str:
 def series_head(report: Report, most: int | None = COLUMNS) -> str:
     """What stands above the rows of a series."""
     top = report[""]
-    lines = ["", top.title]
-    if report["store"]["line"]:
-        lines.append(f"Store: {printable(report['store']['line'])}")
+    lines = ["", top.title, *store_lines(report["store"])]
     if top["thresholds"]:
         lines.append(f"Thresholds: {' and '.join(map(printable, top['thresholds']))}")
     shown, _rest = _step_columns(top["steps"], most)

@@ -18,7 +18,7 @@ from ssbench.core.stats.headroom import ProcessSeries
 from ssbench.core.stats.histogram import Buckets, Histogram
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.tally import Tally
-from ssbench.core.stats.thresholds import DURATIONS, is_sparse
+from ssbench.core.stats.thresholds import DURATIONS
 from ssbench.core.stats.windows import NEVER_NS
 from ssbench.core.text import plural, printable
 from ssbench.report.model import (
@@ -32,7 +32,11 @@ from ssbench.report.model import (
     Mark,
     Row,
     Section,
+    Sparse,
     Unit,
+    percent_label,
+    percentile_column,
+    quantiles,
 )
 from ssbench.report.notes import cause_text
 
@@ -44,6 +48,7 @@ _MOST_LINES = 12  #: of hosts or processes in a chart
 #: Percentiles of a distribution, evenly spaced on its axis: 90, 99, 99.9 and 99.99 are as far from
 #: each other.
 _PERCENTS = tuple(round(100 - 100 * 10 ** -(step / 20), 6) for step in range(1, 81))
+_PARTS = (50, 99)  #: of seconds, of parts of a run, and of steps
 #: Those that the axis names.
 _NAMED_PERCENTS = (0.0, 50.0, 90.0, 99.0, 99.9, 99.99)
 _MOST_NAMES = 4  #: below bars; more would overlap, and are numbered
@@ -86,7 +91,7 @@ def run_charts(stats: RunStats) -> Iterator[Chart]:
     yield over_time("Data moved", "MB/s", THROUGHPUT, "MB/s")
     kind = "response" if stats.total().response.histogram.count else "service"
     kinds = dict.fromkeys((kind, "service"))
-    names = [f"{name} time {percentile}" for name in kinds for percentile in ("p50", "p99")]
+    names = [_named(kind, percent) for kind in kinds for percent in _PARTS]
     yield over_time("Latency", "ms", LATENCY, *names, y_log=True)
     yield _distribution("Latency distribution by operation", [
         (stats.operation_name(each), stats.total(each)) for each in stats.operations
@@ -116,6 +121,10 @@ def run_charts(stats: RunStats) -> Iterator[Chart]:
     yield over_time("Operations in flight", "operations", COUNT, "in flight")
     for title, unit, lines in _host_metrics(stats):
         yield Chart(title, _SINCE_START, unit.symbol, lines, marks=marks)
+
+
+def _named(kind: str, percent: float) -> str:
+    return f"{kind} time {percent_label(percent)}"
 
 
 def _line(name: str, points: Points, unit: Unit) -> Line:
@@ -163,8 +172,7 @@ def _points(stats: RunStats) -> Iterator[Row]:
         }
         for name in ("service", "response"):
             merged = Buckets.merged([getattr(second, name) for second in some])
-            p50, p99 = merged.quantiles((50.0, 99.0))
-            row |= {f"{name} time p50": p50, f"{name} time p99": p99}
+            row |= {_named(name, each): value for each, value in quantiles(merged, _PARTS).items()}
         yield row
 
 
@@ -222,10 +230,9 @@ def _distribution(title: str, named: Sequence[tuple[str, Tally]]) -> Chart:
     for name, tally in named:
         histogram = (tally.response if due else tally.last_byte).histogram
         if histogram.count:
-            values = zip(_PERCENTS, histogram.quantiles(_PERCENTS), strict=True)
             lines.append(_line(name, (
-                (_place(percent), None if is_sparse(percent, histogram.count) else value)
-                for percent, value in values
+                (_place(percent), None if isinstance(value, Sparse) else value)
+                for percent, value in quantiles(histogram, _PERCENTS).items()
             ), LATENCY))  # fmt: skip
     return Chart(
         title, "percentile", f"{'response' if due else 'service'} time, ms", lines, y_log=True,
@@ -255,11 +262,11 @@ def _bars(
         f"Throughput by {what}", what, "operations/s", [Line("operations/s", x, rates, names)],
         "bars", ticks=ticks, note=note,
     )  # fmt: skip
-    found = [latency.quantiles((50.0, 99.0)) for _name, _rate, latency in parts]
+    found = [quantiles(latency, _PARTS) for _name, _rate, latency in parts]
     latencies = [
-        Line(f"{kind} time {key}", x, [_scaled(each[at], LATENCY) for each in found], names)
-        for at, key in enumerate(("p50", "p99"))
-    ]  # fmt: skip
+        Line(_named(kind, percent), x, [_scaled(each[percent], LATENCY) for each in found], names)
+        for percent in _PARTS
+    ]
     yield Chart(
         f"Latency by {what}", what, f"{kind} time, ms", latencies, "bars", ticks=ticks, note=note
     )
@@ -329,9 +336,11 @@ def series_charts(top: Section, ending: Section, capacity: Section | None) -> It
             at_limit = [Mark("limit", _rounded(best), None, text)]
     response = any(each.get("response_p50_s") is not None for each in rows)
     name = "response" if response else "service"
-    percents = [p for p in ("p50", "p99") if rows and f"{name}_{p}_s" in rows[0]]
+    keys = {_named(name, each): percentile_column(name, each).key for each in _PARTS}
     rates = {"operations/s": [row["operations_per_s"] for row in rows]}
-    latencies = {f"{name} time {p}": [row[f"{name}_{p}_s"] for row in rows] for p in percents}
+    latencies = {
+        each: [row[key] for row in rows] for each, key in keys.items() if rows and key in rows[0]
+    }
     loads = [row[over] for row in rows]
     through = [line for line in _by_load(rates, loads, over, 1) if not line.form]
     medians = [rate for line in through for rate in line.y if rate is not None]

@@ -32,6 +32,7 @@ from ssbench.report.model import (
     LATENCY,
     MANY_TIMES,
     RATE,
+    SCHEMA_VERSION,
     SECONDS,
     THROUGHPUT,
     WALL_CLOCK,
@@ -54,8 +55,6 @@ from ssbench.report.model import (
 )
 from ssbench.report.notes import notes_of_compared, part_text, steadiness_notes, unusual
 from ssbench.report.run import part_section, store_section
-
-SCHEMA_VERSION = 1
 
 _HIGHEST_PERCENT = 99.0  #: in the sentences at the top; above it a percentile depends on few values
 _CLOSING_OF_SIDES = (
@@ -108,7 +107,7 @@ def of_comparison(found: Comparison, rules: Sequence[ChangeRule] = ()) -> Report
     judged = [each for rule in rules for each in found.judge(rule)]
     confidence = found.sides.confidence if found.sides else CONFIDENCE
     facts = [
-        fact("schema_version", SCHEMA_VERSION, COUNT, "json"),
+        SCHEMA_VERSION,
         fact("confidence", confidence, COUNT),
         fact("resamples", RESAMPLES, COUNT, "json"),
         fact("seed", found.seed, COUNT, "json"),

@@ -178,6 +178,10 @@ def as_row(facts: Iterable[Fact]) -> Row:
     return {each.column.key: each.value for each in facts}
 
 
+#: In JSON of each kind of report.
+SCHEMA_VERSION = fact("schema_version", 1, COUNT, "json")
+
+
 class Table(Struct, frozen=True):
     """Rows of the same columns.
 
@@ -429,11 +433,6 @@ def latency_text(value_ns: float | None) -> str:
 def rate_text(what: str, per_s: float) -> str:
     """``120/s`` of operations, ``14.9 MB/s`` of bytes."""
     return f"{bytes_text(round(per_s)) if what == 'bytes' else f'{per_s:,.0f}'}/s"
-
-
-def due_text(rate: float) -> str:
-    """``172.3``, ``400``: an arrival rate with one digit; with all where these would be 0."""
-    return f"{round(rate, 1) or rate:,.10g}"
 
 
 def change_text(ratio: float | None, *, factor: bool | None = None) -> str:

@@ -30,9 +30,9 @@ from ssbench.core.stats.steady import (
     Unsteady,
 )
 from ssbench.core.stats.tally import Basis
-from ssbench.core.text import in_unit, plural, printable
+from ssbench.core.text import due_text, in_unit, plural, printable
 from ssbench.report.load_generator import other_work
-from ssbench.report.model import Level, Note, due_text, latency_text, plain_note, rate_text
+from ssbench.report.model import Level, Note, latency_text, plain_note, rate_text
 
 NO_STORE = (
     "No store was involved (--noop): rates and latencies are what ssbench itself can do, and no"

@@ -21,7 +21,7 @@ from ssbench.core.stats.thresholds import (
     Threshold,
     thresholds_of_run,
 )
-from ssbench.core.text import plural, printable
+from ssbench.core.text import plural
 from ssbench.report import notes, summary
 from ssbench.report.as_classic import as_0_3_9
 from ssbench.report.figures import (
@@ -43,6 +43,7 @@ from ssbench.report.model import (
     COUNT,
     DATA,
     RATE,
+    SCHEMA_VERSION,
     SECONDS,
     WALL_CLOCK,
     WORD,
@@ -67,7 +68,6 @@ from ssbench.report.model import (
     sparse_notes,
 )
 
-SCHEMA_VERSION = 1
 _MOST_URLS = 3  #: in a line
 _OF_SECONDS = (50, 99)  #: percentiles
 _AROUND = (Phase.POPULATE, Phase.CLEANUP)
@@ -90,7 +90,6 @@ def of_run(
     :raises ValueError: as ``all_percentiles``.
     """
     percents = all_percentiles(percentiles)
-    schema = fact("schema_version", SCHEMA_VERSION, COUNT, "json")
     operations = [
         [fact("operation", stats.operation_name(each), WORD),
          *operation_facts(stats, each, percents)]
@@ -107,7 +106,7 @@ def of_run(
     judged = [threshold_facts(threshold.judge(stats)) for threshold in thresholds]
     classes = [each for row in map(as_row, operations) for each in row["size_classes"].rows]
     sections = [
-        Section("", facts=[schema]),
+        Section("", facts=[SCHEMA_VERSION]),
         _run(stats),
         store_section(stats.run.header),
         _settings(stats),
@@ -262,12 +261,6 @@ def store_section(header: RunHeader | None) -> Section:
     ]
     facts.append(_store_line(facts, is_base=is_base))
     return Section("store", facts=facts, formats="text csv json")
-
-
-def store_lines(header: RunHeader | None) -> list[str]:
-    """Which store was measured, for a command that prints figures of its own."""
-    line = store_section(header).row["line"]
-    return [f"Store: {printable(line)}"] if line else []
 
 
 def _store_line(facts: Sequence[Fact], *, is_base: bool) -> Fact:

@@ -25,6 +25,7 @@ from ssbench.report.model import (
     DATA,
     LATENCY,
     RATE,
+    SCHEMA_VERSION,
     SECONDS,
     THROUGHPUT,
     WORD,
@@ -51,8 +52,6 @@ from ssbench.report.model import (
 )
 from ssbench.report.notes import NO_STORE, cause_text
 from ssbench.report.run import store_section
-
-SCHEMA_VERSION = 1
 
 #: What a series is over -> the heading of its column, and a load in words.
 _HEADINGS = {"users": "Users", "rate": "Rate/s"}
@@ -98,7 +97,7 @@ def of_series(settings: SeriesSettings, steps: Sequence[Step], *, complete: bool
     which = "response time, from due" if due or over == "rate" else "service time, from start"
     table = Table.of("steps", rows)
     facts = [
-        fact("schema_version", SCHEMA_VERSION, COUNT, "json"),
+        SCHEMA_VERSION,
         fact("scenario", settings.name, WORD, "json"),
         fact("over", over, WORD, "json"),
         fact("thresholds", list(map(str, thresholds)), WORD, "json"),

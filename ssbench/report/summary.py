@@ -13,7 +13,7 @@ from statistics import fmean, geometric_mean
 from typing import TYPE_CHECKING, Any
 
 from ssbench.core.stats.headroom import Bottleneck
-from ssbench.core.text import plural, printable, shortened
+from ssbench.core.text import due_text, plural, printable, shortened
 from ssbench.report.model import (
     COUNT,
     RATE,
@@ -27,7 +27,6 @@ from ssbench.report.model import (
     Sparse,
     Table,
     change_text,
-    due_text,
     fact,
     latency_text,
     rate_text,

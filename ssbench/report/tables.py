@@ -72,19 +72,22 @@ def title_of(report: Report) -> tuple[str, list[str]]:
         return f"Comparison of {len(runs)} runs", files
     if report.kind == "series":
         top = report[""]
-        return top["scenario"], [f"A series of runs by {top['over']}", *_store_lines(report)]
+        return top["scenario"], [
+            f"A series of runs by {top['over']}",
+            *store_lines(report["store"]),
+        ]
     run = report["run"]
     version = run["ssbench_version"] or "unknown"
     started = time_text(run["started_at_s"])
     return report["settings"]["scenario_name"] or "Run", [
         f"{started}, run {run['run_id'] or 'unknown'}, ssbench {version}",
-        *_store_lines(report),
+        *store_lines(report["store"]),
     ]
 
 
-def _store_lines(report: Report) -> list[str]:
-    line = report["store"]["line"]
-    return [f"Store: {line}"] if line else []
+def store_lines(store: Section) -> list[str]:
+    """Which store was measured, if it is known."""
+    return [f"Store: {printable(store['line'])}"] if store["line"] else []
 
 
 def notes_of(report: Report) -> list[tuple[Level, str]]:

@@ -41,7 +41,8 @@ from ssbench.core.model import Phase
 from ssbench.core.naming import naming_of
 from ssbench.core.text import clock_text, plural, printable
 from ssbench.report.operations import MIXED_COLUMNS, READ_COLUMNS, WRITE_COLUMNS
-from ssbench.report.run import store_lines
+from ssbench.report.run import store_section
+from ssbench.report.tables import store_lines
 from ssbench.runner import check_thresholds, execute, open_session
 from ssbench.runner.containers import PAUSES_S, for_each
 from ssbench.runner.session import Session
@@ -176,7 +177,7 @@ def suite(ns: argparse.Namespace) -> ExitStatus:
                 rates[step.name] = rate_of(result)
                 if header := result.header:
                     all_of_them = {**header.scenario, "container_base": ns.container}
-                    store = store_lines(replace(header, scenario=all_of_them))
+                    store = store_lines(store_section(replace(header, scenario=all_of_them)))
                 if stop.requested:
                     partial_s[step.name] = result.outcome.seconds
                 tell_outcome(step.config, result, emptied)
@@ -246,7 +247,7 @@ def _unit(config: BenchConfig) -> str:
 def tell_outcome(config: BenchConfig, result: RunResult, emptied: EmptiedContainers | None) -> None:
     """Print the rate, failures, and what became of the containers."""
     say(last_line(config, result))
-    for line in store_lines(result.header):
+    for line in store_lines(store_section(result.header)):
         say(line)
     counts = result.outcome.counts
     if counts.failed or counts.lost:

@@ -22,8 +22,8 @@ from ssbench.core.text import bytes_text, clock_text, in_unit, plural, printable
 from ssbench.live.terminal import RunView, make_progress
 from ssbench.live.watch import TITLES, LiveState
 from ssbench.report.load_generator import profile_section
-from ssbench.report.run import store_lines
-from ssbench.report.tables import section_lines
+from ssbench.report.run import store_section
+from ssbench.report.tables import section_lines, store_lines
 from ssbench.storage.registry import CHECKSUMS as STORE_CHECKSUMS
 from ssbench.storage.registry import row_of
 
@@ -133,7 +133,7 @@ class _Runs:
     def add(self, step: TransferStep) -> bool:
         """A run has ended; returns whether another may follow."""
         if not self._steps:
-            for line in store_lines(step.result.header):
+            for line in store_lines(store_section(step.result.header)):
                 self.say(line)
         self._steps.append(step)
         for line in step_lines(step):
