@@ -31,10 +31,9 @@ from ssbench.report.model import (
     Row,
     Section,
     Table,
-    as_row,
     latency_text,
     percent_text,
-    percentile_facts,
+    percentile_row,
     time_text,
 )
 from ssbench.report.tables import (
@@ -327,7 +326,7 @@ def _stages(report: Report, most: int | None) -> Iterator[str]:
             "name": shortened(printable(row["name"]), _NAME_WIDTH) or str(number),
             "users": _users(row["users"], row),
             "rate": _rate(row),
-            **as_row(percentile_facts("service", latencies)),
+            **percentile_row("service", latencies),
         })  # fmt: skip
     # The latencies are response times already, where the load had due times.
     figures = [

@@ -41,10 +41,9 @@ from ssbench.report.model import (
     Section,
     Table,
     Unit,
-    as_row,
     fact,
     percentile_column,
-    percentile_facts,
+    percentile_row,
     plain_note,
     quantiles,
     section_of,
@@ -267,7 +266,7 @@ def _of_parts(stats: RunStats, found: PartTimes) -> Row:
         extent = f"{first}-{(min(last, slowest.size) if slowest.size > first else last) - 1}"
     return {
         "count": times.count,
-        **as_row(percentile_facts("", quantiles(times, _OF_PARTS))),
+        **percentile_row("", quantiles(times, _OF_PARTS)),
         "slowest_object": naming.path(object_) if naming else None,
         "slowest_part": slowest.part + 1,
         "slowest_bytes": extent,

@@ -99,10 +99,15 @@ def percentile_column(of: str, percent: float, formats: Formats = ALL) -> Column
     return Column(f"{of}_{label}_s".lstrip("_"), LATENCY, label, formats=formats)
 
 
+def percentile_row(of: str, values: Mapping[float, float | None]) -> Row:
+    """The values of these columns, from those by percent, as ``quantiles`` gives them."""
+    return {percentile_column(of, percent).key: value for percent, value in values.items()}
+
+
 def percentile_facts(
     of: str, values: Mapping[float, float | None], formats: Formats = ALL
 ) -> list[Fact]:
-    """The same with values by percent, as ``quantiles`` gives them."""
+    """The same with their columns."""
     return [Fact(percentile_column(of, each, formats), value) for each, value in values.items()]
 
 

@@ -62,6 +62,7 @@ from ssbench.report.model import (
     fact,
     percentile_column,
     percentile_facts,
+    percentile_row,
     plain_note,
     quantiles,
     section_of,
@@ -465,8 +466,8 @@ def _of_seconds(stats: RunStats) -> Iterator[Row]:
             "operations": second.count,
             "errors": second.errors,
             "moved_bytes": second.bytes_moved if has_bytes else None,
-            **as_row(percentile_facts("service", quantiles(second.service, _OF_SECONDS))),
-            **as_row(percentile_facts("response", quantiles(second.response, _OF_SECONDS))),
+            **percentile_row("service", quantiles(second.service, _OF_SECONDS)),
+            **percentile_row("response", quantiles(second.response, _OF_SECONDS)),
             "in_flight": second.in_flight,
         }
 
