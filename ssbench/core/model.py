@@ -82,11 +82,14 @@ class ErrorKind(IntEnum):
         return self.name.lower().replace("_", " ")
 
 
+_ERROR_KINDS = frozenset(ErrorKind)
+
+
 def error_label(kind: int) -> str:
     """``network timeout``; a number that a later version may know is ``error 99``."""
     if kind < 0:
         return "all others"
-    return ErrorKind(kind).label if kind in set(ErrorKind) else f"error {kind}"
+    return ErrorKind(kind).label if kind in _ERROR_KINDS else f"error {kind}"
 
 
 class SizeClass(Struct, frozen=True):

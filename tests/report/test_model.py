@@ -29,6 +29,15 @@ from tests.report import runs
 from tests.report.reports import MORE, REPORTS
 
 
+def test_json_is_indented_and_ascii_whatever_a_name_is() -> None:
+    """As Python's own encoder writes it; the name of a file may be no UTF-8."""
+    name = '\x7f\0\u2028\u00e9\U0001f600\udcff\\"'
+    text = render(of_run(runs.stats_of(runs.normal()), stats_file=name), "json")
+    found = json.loads(text)
+    assert found["summary"]["stats_file"] == name
+    assert text == json.dumps(found, indent=2) + "\n"
+
+
 def test_a_new_block_of_figures_is_in_every_format() -> None:
     """A section that no renderer knows."""
     rows = [
