@@ -133,15 +133,12 @@ RESULT_SCHEMAS = tuple(
     _schema(RESULT_COLUMNS)[: 1 + Result._fields.index(last)]
     for last in ("detail", "address", "part_id", "version_id")
 )
+#: Items of a batch, its count included -> the index of its schema.
+SCHEMA_NUMBERS = {1 + len(schema): at for at, schema in enumerate(RESULT_SCHEMAS)}
 JOB_SCHEMAS = (_schema(JOB_COLUMNS),)
 #: Columns that a batch may lack, and how many of them the schemas have.
 OPTIONAL_COLUMNS = Result._fields[len(RESULT_SCHEMAS[0]) :]
 _OPTIONAL_COUNTS = [len(schema) - len(RESULT_SCHEMAS[0]) for schema in RESULT_SCHEMAS]
-
-
-def schema_number(packed: Sequence[Any]) -> int:
-    """Which of RESULT_SCHEMAS a batch has that was packed here."""
-    return [1 + len(schema) for schema in RESULT_SCHEMAS].index(len(packed))
 
 
 def read_schema(value: Any) -> Schema:

@@ -376,7 +376,10 @@ class Master:
             if phase.state is PhaseState.OVER:
                 return
             wait_s = min(wait_s, phase.wait_s(now_ns))
-            unsent = self._send_jobs(phase)
+            outbox, send = phase.outbox, self._transport.send_jobs
+            while outbox and send(outbox[0]):  # as far as workers take them
+                outbox.popleft()
+            unsent = bool(outbox)
         self._send_control_state(now_ns)
         # So that a tick is late only if the loop is, or by the millisecond of a poll.
         tick_s = (self._next_tick_ns - self._clock() + _POLL_NS) / SECOND_NS
@@ -412,13 +415,6 @@ class Master:
         stale = sender not in self.workers.present
         self._rejected += not stale or kind is Results
         return stale and kind in (Hello, Bye)
-
-    def _send_jobs(self, phase: PhaseMachine) -> bool:
-        """Send jobs as far as workers take them; returns whether some are left."""
-        outbox, send = phase.outbox, self._transport.send_jobs
-        while outbox and send(outbox[0]):
-            outbox.popleft()
-        return bool(outbox)
 
     def _send_control_state(self, now_ns: int, *, at_once: bool = False) -> None:
         state = self.workers.control_state(now_ns, at_once=at_once)

@@ -166,25 +166,23 @@ class MasterTransport:
         if or_writable:
             self._poller.poll(int(max(timeout_s, 0) * 1000))
             timeout_s = 0
-        data = self._next_result(int(timeout_s * 1000))
+        wait_ms, flags = int(timeout_s * 1000), int(zmq.NOBLOCK)
+        if wait_ms > 0:  # cheaper than to try, to poll and to try again
+            self._results.setsockopt(zmq.RCVTIMEO, wait_ms)
+            flags = 0
         left, bytes_left = RECEIVED_AT_ONCE, BYTES_AT_ONCE
-        while data is not None:
+        while left and bytes_left > 0:
+            try:
+                data = self._results.recv(flags)
+            except zmq.Again:
+                break
             try:
                 yield _sealed_message(data, secrets), len(data)
             except MessageError as error:
                 self._rejected.add(error)
             left -= 1
             bytes_left -= len(data)
-            data = self._next_result() if left and bytes_left > 0 else None
-
-    def _next_result(self, wait_ms: int = 0) -> bytes | None:
-        """The next message; None if none arrives within that time."""
-        if wait_ms > 0:  # cheaper than to try, to poll and to try again
-            self._results.setsockopt(zmq.RCVTIMEO, wait_ms)
-        try:
-            return self._results.recv(0 if wait_ms > 0 else zmq.NOBLOCK)
-        except zmq.Again:
-            return None
+            flags = int(zmq.NOBLOCK)
 
     @property
     def rejected(self) -> int:

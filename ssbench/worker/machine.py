@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from ssbench.core.columns import JobLayout, layout, layouts, schema_number
+from ssbench.core.columns import SCHEMA_NUMBERS, JobLayout, layout, layouts
 from ssbench.core.cpu_profile import CpuProfile
 from ssbench.core.dispatch.result_bounds import ResultBounds
 from ssbench.core.errors import ExitStatus, MessageError
@@ -563,7 +563,7 @@ class WorkerMachine:
         )
         packed = pack(columns)
         if len(packed) <= MAX_RESULT_BYTES or len(finished) == 1:
-            yield packed, schema_number(columns)
+            yield packed, SCHEMA_NUMBERS[len(columns)]
             return
         half = len(finished) // 2
         yield from self._pack_results(phase, finished[:half])

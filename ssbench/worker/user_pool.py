@@ -134,11 +134,6 @@ class JobChannel:
             count += machine.receive_jobs(data, self.clock())
         return count
 
-    def report(self) -> None:
-        """Send the results of the operations that were completed."""
-        self._machine.report(self.clock())
-        self.flush()
-
     def flush(self) -> None:
         """Send the machine's messages, as far as the master takes them now."""
         outbox, send = self._machine.outbox, self._transport.send
@@ -348,7 +343,8 @@ class UserPool:
         # sleep while the watcher runs.
         self._idle_watcher.stop()
         if self._held.finished:
-            self._channel.report()
+            self._machine.report(self._clock())
+            self._channel.flush()
 
     def _release_due(self) -> None:
         """Queue the delayed jobs that are due, and set the timer for the next one."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgpack
 
-from ssbench.core.columns import RESULT_SCHEMAS, ResultLayout, layout, layouts, schema_number
+from ssbench.core.columns import RESULT_SCHEMAS, SCHEMA_NUMBERS, ResultLayout, layout, layouts
 from ssbench.core.errors import MessageError
 from ssbench.core.model import Phase, Result
 from ssbench.core.records import ResultBatch
@@ -26,9 +26,9 @@ def unpack_results(packed: Any) -> list[Sequence[Any]]:
         data = msgpack.packb(packed)
     except OverflowError as error:
         raise MessageError("a number of more than 64 bits") from error
-    if len(packed) not in [1 + len(schema) for schema in RESULT_SCHEMAS]:
+    if len(packed) not in SCHEMA_NUMBERS:
         raise MessageError("a batch of no schema")
-    whole = layout(_LAYOUTS, schema_number(packed)).decode(data)
+    whole = layout(_LAYOUTS, SCHEMA_NUMBERS[len(packed)]).decode(data)
     batch = ResultBatch(Phase.RUN, 0, whole[0], Result._fields[: len(whole) - 1], data)
     return [batch.column(name) for name in Result._fields]
 

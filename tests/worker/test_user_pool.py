@@ -104,10 +104,6 @@ class Channel:
         self.flush()
         return 0
 
-    def report(self) -> None:
-        self._machine.report(self.clock())
-        self.flush()
-
     def listen(self, on: bool) -> None:
         pass
 
@@ -455,7 +451,8 @@ def test_the_loop_sleeps_after_an_acknowledgement_took_the_results_along() -> No
     gate = gevent.event.Event()
 
     def acknowledge() -> None:
-        team.channel.report()
+        team.machine.report(team.channel.clock())
+        team.channel.flush()
         gate.wait()
 
     driver.script.extend([None, acknowledge])

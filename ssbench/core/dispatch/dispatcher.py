@@ -136,7 +136,8 @@ class ThroughputMeter:
             self._newest_ns = now_ns
 
     def add(self, count: int, now_ns: int) -> None:
-        self.begin(now_ns)
+        if not self._marks:
+            self.begin(now_ns)
         self._count += count
         self._newest_ns = now_ns
         marks = self._marks

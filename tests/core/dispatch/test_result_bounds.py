@@ -9,10 +9,10 @@ import pytest
 
 from ssbench.core.columns import (
     RESULT_SCHEMAS,
+    SCHEMA_NUMBERS,
     ResultLayout,
     pack_column,
     pack_results,
-    schema_number,
     unpack_column,
 )
 from ssbench.core.dispatch.result_bounds import ANY_RESPONSE, MARGIN_NS, ResultBounds
@@ -45,7 +45,9 @@ def rows(count: int, **first: int) -> list[Result]:
 def taken(packed: list[Any], made: ResultBounds | None = None) -> bool:
     """Whether a batch is read, has numbers of jobs, and is within bounds."""
     try:
-        columns = ResultLayout(RESULT_SCHEMAS[schema_number(packed)]).decode(msgpack.packb(packed))
+        columns = ResultLayout(RESULT_SCHEMAS[SCHEMA_NUMBERS[len(packed)]]).decode(
+            msgpack.packb(packed)
+        )
         unpack_column(columns[1], columns[0])
         (made or bounds()).check(columns, NOW)
     except MessageError:
