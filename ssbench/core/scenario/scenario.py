@@ -1,6 +1,7 @@
 """A scenario: what a run does. Read from JSON; command-line options override it.
 
-The annotations of ``Scenario`` declare the keys, those of its parts are in ``parts``;
+The annotations of ``Scenario`` and of its base ``StorageKeys`` declare the keys, those of its parts
+are in ``parts``;
 ``docs/reference/scenarios.rst`` is made of them.
 """
 
