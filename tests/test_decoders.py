@@ -89,7 +89,7 @@ class Decoder(NamedTuple):
     def check_work(self, data: bytes) -> None:
         """Invariant: likewise, after calls of functions in proportion to the bytes, whatever the
         machine's speed."""
-        with cProfile.Profile() as profile:
+        with cProfile.Profile(subcalls=False) as profile:
             self.check(data)
         calls = sum(each.callcount for each in profile.getstats())
         assert calls <= self.calls + self.calls_per_byte * len(data)

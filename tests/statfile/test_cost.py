@@ -124,7 +124,7 @@ def _comparison(paths: list[Path]) -> list[str]:
 def _assert_cheap(
     paths: list[Path], report: Callable[[list[Path]], list[str]] | None = None
 ) -> None:
-    with cProfile.Profile() as profile:
+    with cProfile.Profile(subcalls=False) as profile:
         texts = (report or _reports)(paths)
     assert sum(each.callcount for each in profile.getstats()) < 30_000_000 * len(paths)
     assert max(map(len, texts)) < 25_000_000
