@@ -342,6 +342,9 @@ class IdentitiesStorage(_Several):
         urls = self._urls[identity]
         if timing.url < len(urls) and urls[timing.url] != timing.url:
             timing = timing._replace(url=urls[timing.url])
+        if timing.parts and urls:
+            count, slowest, url, *times = timing.parts
+            timing = timing._replace(parts=(count, slowest, urls[url], *times))
         if timing.address:
             timing = timing._replace(address=self._address(timing.address, identity))
         return timing

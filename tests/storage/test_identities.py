@@ -211,7 +211,7 @@ class Driver:
         self.actions = {READ: self._act, LIST: self._act}
 
     def _act(self, job: Job, deadline_ns: int) -> Timing:
-        timing = Timing(1, 1, 1, 0, 200, self.name.encode(), address=1)
+        timing = Timing(1, 1, 1, 0, 200, self.name.encode(), address=1, parts=(1, 0, 0, 9))
         if self.token == "bad":
             raise StorageError(ErrorKind.STATUS, "forbidden", status=403, timing=timing)
         return timing
@@ -241,6 +241,7 @@ def test_each_operation_goes_to_the_owner_of_its_container() -> None:
     # Container (4 + 7 * class) of the run, and so identity 1, 2, 0.
     assert [each.transaction_id for each in found] == [b"1", b"2", b"0"]
     assert [each.url for each in found] == [1, 0, 0]
+    assert [each.parts for each in found] == [(1, 0, 1, 9), (1, 0, 0, 9), (1, 0, 0, 9)]
     assert [storage.addresses[each.address - 1] for each in found] == [
         "address of 1", "address of 2", "address of 0",
     ]  # fmt: skip
