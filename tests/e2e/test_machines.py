@@ -159,11 +159,12 @@ def test_a_worker_at_full_load_is_named_as_the_limit(commands: Commands) -> None
     ended = after_seconds(4, run_with(commands, PINNED))
     verdict = ended.stats.verdict()
     assert verdict.headroom is Headroom.NONE
-    first = verdict.findings[0]
-    assert first.who.worker_id == "odd"
+    at = [finding.who.worker_id for finding in verdict.findings].index("odd")
+    # Where other processes use all cores, those of this run may have been without for as long.
+    assert {finding.cause for finding in verdict.findings[:at]} <= {Cause.CORES, Cause.LATE}
     # Where this test has a core to itself it is the first, on a busy machine the second.
-    assert first.cause in (Cause.CORE, Cause.CORES)
-    assert first.seconds >= first.of_seconds / 2
+    assert verdict.findings[at].cause in (Cause.CORE, Cause.CORES)
+    assert verdict.findings[at].seconds >= verdict.findings[at].of_seconds / 2
     assert "Worker odd (" in ended.out
     assert "the load generator was the bottleneck; " in ended.out
 
