@@ -5,9 +5,11 @@
 Counts and bytes must be equal to the unit; means and percentiles up to 99.9 within 1 % or 0.4 ms,
 whichever is larger. wrk's figures, where it is installed, are of a run of its own against the same
 server. Exit status 1 where a bound is missed in each try (what else runs on a machine makes some
-figures wrong now and then, a defect makes them wrong always), or where a row couldn't be run. The
-last rows are simulated: pairs of runs that `compare` judges, searches of `find-limit`, and runs
-that are steady or not (--only compare, --only find-limit, --only steadiness).
+figures wrong now and then, a defect makes them wrong always), or where a row couldn't be run; 2
+where none is, but a row could not be judged: no core was left to the load generator. The last rows
+are of an S3 whose listings are wrong (--only LIST), and simulated: pairs of runs that `compare`
+judges, searches of `find-limit`, and runs that are steady or not (--only compare, --only
+find-limit, --only steadiness).
 """
 
 from __future__ import annotations
@@ -37,25 +39,26 @@ def main() -> int:
     chosen = parser.parse_args()
     wrk_seconds = 0.0 if chosen.no_wrk else min(chosen.seconds, 10.0)
     _tell_place()
-    failed = []
+    failed, not_judged = [], []
     for row in rows.ROWS:
         if chosen.only not in f"{row.case} {row.name}":
             continue
         outcome = rows.run(row, chosen.seconds, chosen.loose, wrk_seconds)
         taken = 1
-        while outcome.missed and taken < chosen.tries:
+        while (outcome.missed or outcome.not_judged) and taken < chosen.tries:
             outcome = rows.run(row, chosen.seconds, chosen.loose, wrk_seconds)
             taken += 1
         tries = f"  (try {taken} of {chosen.tries})" if taken > 1 else ""
         print(*table.lines(outcome, tries), sep="\n", flush=True)
         failed += [f"MISSED: {row.name}: {figure.name}" for figure in outcome.missed]
         failed += [f"NOT RUN: {row.name}"] if outcome.not_run else []
+        not_judged += [f"NOT JUDGED: {row.name}"] if outcome.not_judged else []
     failed += listings.check(chosen.only)
     failed += intervals.check(chosen.pairs, chosen.only)
     failed += limits.check(chosen.pairs, chosen.only)
     failed += steadiness.check_rows(chosen.pairs, chosen.only)
-    print(*failed, sep="\n")
-    return 1 if failed else 0
+    print(*failed, *not_judged, sep="\n")
+    return 1 if failed else 2 if not_judged else 0
 
 
 def _tell_place() -> None:

@@ -72,13 +72,14 @@ class Outcome:
     figures: list[Figure] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     not_run: str = ""  #: why
+    not_judged: str = ""  #: why a bound that is missed proves nothing
     wrk: list[tuple[str, float, float]] = field(default_factory=list)
     """Figure, the truth of wrk's own requests, and what wrk reports, in ns."""
 
     @property
     def missed(self) -> list[Figure]:
-        """Figures beyond their bounds."""
-        return [figure for figure in self.figures if not figure.fine]
+        """Figures beyond their bounds, if these are judged."""
+        return [each for each in self.figures if not each.fine and not self.not_judged]
 
 
 _OF_RATES = {"swift", "half-second", "limited", "rare"}  #: cases with loads of their own
@@ -126,7 +127,7 @@ def run(row: Row, seconds: float, looseness: float = 1.0, wrk_seconds: float = 0
         if row.case:
             return _against_truth(row, ours, looseness, wrk_seconds)
         if row.noop:
-            return Outcome(row, [lateness(ours.told("--noop"), looseness)])
+            return _of_starts(row, ours.told("--noop"), looseness)
         return _against_nginx(row, ours, looseness)
 
 
@@ -148,7 +149,18 @@ def _against_nginx(row: Row, ours: _Ours, looseness: float) -> Outcome:
     with placed(SERVER):
         server = nginx.start()
     with server:
-        return Outcome(row, [lateness(ours.told("-S", server.url, "-T", "t"), looseness)])
+        return _of_starts(row, ours.told("-S", server.url, "-T", "t"), looseness)
+
+
+def _of_starts(row: Row, told: clients.Reported, looseness: float) -> Outcome:
+    """How late operations start, which is not judged where the report says that no core was left.
+
+    Linux then stops processes with real-time priority for 50 ms of each second, too.
+    """
+    outcome, generator = Outcome(row, [lateness(told, looseness)]), told.report["load_generator"]
+    if outcome.missed and generator["verdict"] == "limit":
+        outcome.not_judged = f"not judged: {generator['sentences'][0]}"
+    return outcome
 
 
 def _against_truth(row: Row, ours: _Ours, looseness: float, wrk_seconds: float) -> Outcome:

@@ -20,13 +20,13 @@ def lines(outcome: Outcome, of_tries: str = "") -> Iterator[str]:
     for figure in outcome.figures:
         beside = [f"{value / MS:.3f}" for value in wrk.get(figure.name, ())]
         cells = [_cell(figure, value) for value in (figure.truth, figure.ours)]
-        verdict = "" if figure.fine else "  MISSED"
+        verdict = "" if figure.fine else "  not judged" if outcome.not_judged else "  MISSED"
         error = (
             f"{figure.error / MS:+.3f}" if figure.is_time else f"{figure.error:+.{figure.digits}f}"
         )
         yield _line(figure.name, *cells, error, _cell(figure, figure.bound), *beside) + verdict
-    if outcome.not_run:
-        yield f"  {outcome.not_run}"
+    if outcome.not_run or outcome.not_judged:
+        yield f"  {outcome.not_run or outcome.not_judged}"
     for note in outcome.notes:
         yield f"  {note}"
     yield ""
