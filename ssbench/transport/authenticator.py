@@ -16,6 +16,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterable
 from contextlib import suppress
+from itertools import count
 from typing import NamedTuple
 
 import zmq
@@ -71,6 +72,9 @@ class PendingPeers:
         self._open: dict[int, str] = {}  # descriptor -> address
         self._pending: set[int] = set()  # open, and certainly without a completed handshake
         self._shut: set[int] = set()  # open, and already shut down for unexpected data
+        # Bytes of the messages that were read, by descriptor; and at the connection's beginning.
+        self._read: dict[int, int] = {}
+        self._read_before: dict[int, int] = {}
         self._why = ""
         self._closed_early: Counter[str] = Counter()  # since the last handshake
 
@@ -80,6 +84,7 @@ class PendingPeers:
     def connected(self, fd: int, address: str) -> None:
         """A connection was opened; its handshake follows."""
         self._open[fd] = address
+        self._read_before[fd] = self._read.get(fd, 0)
         self._shut.discard(fd)
         self._pending.add(fd)
 
@@ -91,6 +96,14 @@ class PendingPeers:
     def count(self) -> int:
         """How many ``connections`` there are; may be read in any thread."""
         return len(self._open) - len(self._shut)
+
+    def read(self, fd: int, size_bytes: int) -> None:
+        """A message of the connection was read. For one thread, which may be another."""
+        self._read[fd] = self._read.get(fd, 0) + size_bytes + _MOST_FRAMING_BYTES
+
+    def bytes_read(self, fd: int) -> int:
+        """Of the connection, with the framing."""
+        return self._read.get(fd, 0) - self._read_before.get(fd, 0)
 
     def shut_down(self, fd: int) -> RejectedPeer:
         """A connection was shut down for unexpected data; its close event may never come."""
@@ -232,7 +245,12 @@ _RETRY_S = 1.0
 #: (700 bytes with a key) and one subscription, of which each byte takes 50 to 100 bytes that ZeroMQ
 #: never frees.
 MAX_PEER_BYTES = 8192
-_LISTEN_MS = 100  #: between checks of how much was sent
+#: Limit on what a peer has sent and the master has not read, where it reads messages. ZeroMQ keeps
+#: the parts of a message, whose number has no limit, until the last one is here.
+MAX_UNREAD_BYTES = 64 << 20
+_MOST_FRAMING_BYTES = 42  #: of a message, with a key: length, nonce, authentication
+#: Between checks of how much was sent; longer where they would take more than this share.
+_LISTEN_MS, _MOST_CHECKING = 100, 1 / 50
 _TCP_INFO_BYTES, _BYTES_RECEIVED = 192, struct.Struct("=128xQ")  # of Linux' struct tcp_info
 
 
@@ -248,8 +266,9 @@ class ZapAuthenticator:
         self._client = z85.decode(key.client_public) if key else b""
         self._watched: list[zmq.Socket[bytes]] = []
         self._monitors: dict[zmq.Socket[bytes], PendingPeers] = {}  # in the same order
-        self._receive_only: list[PendingPeers] = []  # of ports that only send
+        self._unread: dict[PendingPeers, int] = {}  # the most that may be, by port
         self._admitted: set[str] = set()
+        self._numbers = count(1)  # of connections
         self._seen: deque[RejectedPeer] = deque(maxlen=MAX_COUNTED)
         self._rejected = RejectedPeers()
         self._thread = threading.Thread(target=self._run, name="ssbench-authenticator", daemon=True)
@@ -260,11 +279,11 @@ class ZapAuthenticator:
     def __repr__(self) -> str:
         return f"<ZapAuthenticator of {len(self._monitors)} ports>"
 
-    def lock(self, sock: zmq.Socket[bytes], *, receives_only: bool = False) -> PendingPeers:
+    def lock(self, sock: zmq.Socket[bytes], most_unread_bytes: int) -> PendingPeers:
         """To be called before a socket is bound: it accepts only peers with the key, if there is
         one. Returns what is known of its connections.
 
-        :param receives_only: peers only receive: one that sends more than MAX_PEER_BYTES is
+        :param most_unread_bytes: a peer that has sent more, beside the messages that were read, is
             disconnected.
 
         Without a key, too, ZeroMQ must ask: else it takes any client, a browser too, for a peer of
@@ -280,8 +299,7 @@ class ZapAuthenticator:
         sock.setsockopt(zmq.ZAP_ENFORCE_DOMAIN, 1)
         pending = PendingPeers(self._admitted, locked=self._key is not None)
         self._monitors[_open_monitor(self._context, sock)] = pending
-        if receives_only:
-            self._receive_only.append(pending)
+        self._unread[pending] = most_unread_bytes
         self._watched.append(sock)
         return pending
 
@@ -310,12 +328,14 @@ class ZapAuthenticator:
         poller = zmq.Poller()
         for sock in (*self._monitors, self._zap):
             poller.register(sock, zmq.POLLIN)
-        open_monitors, looked_s = len(self._monitors), 0.0
+        open_monitors, next_look_s = len(self._monitors), 0.0
         while open_monitors:
             events = poller.poll(_LISTEN_MS)
-            if time.monotonic() - looked_s >= _LISTEN_MS / 1000:
+            now_s = time.monotonic()
+            if now_s >= next_look_s:
                 self._disconnect_talkative()
-                looked_s = time.monotonic()
+                took_s = time.monotonic() - now_s
+                next_look_s = now_s + max(_LISTEN_MS / 1000, took_s / _MOST_CHECKING)
             for sock, _ in events:
                 if sock is self._zap:
                     self._answer_zap(sock)
@@ -329,7 +349,9 @@ class ZapAuthenticator:
         expected = (b"CURVE", [self._client]) if self._key else (b"NULL", [])
         known = (mechanism, keys) == expected
         status, text = (b"200", b"OK") if known else (b"400", b"not this key")
-        zap.send_multipart([version, request, status, text, b"", b""])
+        # Its messages carry this number as their User-Id.
+        number = str(next(self._numbers)).encode()
+        zap.send_multipart([version, request, status, text, number, b""])
         ip = _canonical_ip(address.decode("ascii", "replace"))
         if known and self._key:
             self._admitted.add(ip)
@@ -338,10 +360,14 @@ class ZapAuthenticator:
             self._seen.append(RejectedPeer(ip, port, OTHER_KEY))
 
     def _disconnect_talkative(self) -> None:
-        for pending in self._receive_only:
+        for pending, most_unread_bytes in self._unread.items():
             for fd in pending.connections():
-                if _shut_down(fd, pending.port):
-                    self._seen.append(pending.shut_down(fd))
+                if _shut_down(fd, pending.port, pending.bytes_read(fd) + most_unread_bytes):
+                    self.reject(pending.shut_down(fd))
+
+    def reject(self, peer: RejectedPeer) -> None:
+        """A peer was disconnected; may be called in any thread."""
+        self._seen.append(peer)
 
     def _on_events(self, monitor: zmq.Socket[bytes], pending: PendingPeers) -> bool:
         """Act on a monitor's events; False once it has stopped."""
@@ -482,7 +508,7 @@ def _address_of(fd: int) -> str:
     return ""
 
 
-def _shut_down(fd: int, port: int) -> bool:
+def _shut_down(fd: int, port: int, most_bytes: int) -> bool:
     """Shut down ZeroMQ's connection if its peer sent too much; returns whether it did.
 
     The descriptor may be another connection's by now.
@@ -492,7 +518,7 @@ def _shut_down(fd: int, port: int) -> bool:
         try:
             info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
             too_much = (
-                _BYTES_RECEIVED.unpack_from(info.ljust(_TCP_INFO_BYTES, b"\0"))[0] > MAX_PEER_BYTES
+                _BYTES_RECEIVED.unpack_from(info.ljust(_TCP_INFO_BYTES, b"\0"))[0] > most_bytes
             )
             if too_much and sock.getsockname()[1] == port:
                 sock.shutdown(socket.SHUT_RDWR)

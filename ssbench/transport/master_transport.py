@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from ipaddress import ip_address
 
@@ -17,7 +18,15 @@ from ssbench.core.messages import (
     encode,
     is_sealed,
 )
-from ssbench.transport.authenticator import PendingPeers, RejectedMessages, ZapAuthenticator
+from ssbench.transport.authenticator import (
+    MAX_PEER_BYTES,
+    MAX_UNREAD_BYTES,
+    UNEXPECTED_DATA,
+    PendingPeers,
+    RejectedMessages,
+    RejectedPeer,
+    ZapAuthenticator,
+)
 from ssbench.transport.key import NO_KEY_FILE, CurveKey, HostKey
 from ssbench.transport.sockets import (
     CONTROL_HWM,
@@ -33,6 +42,7 @@ from ssbench.transport.sockets import (
     make_socket,
     translate_socket_errors,
 )
+from ssbench.transport.unsealed import UNITS_PER_HELLO, UnsealedMessages, units_of
 
 #: Messages in a pipe. With one, each waits for ZeroMQ's own thread: 15 µs a message instead of 2.
 _LONGEST_PIPE, _SHORTEST_PIPE, _JOBS_IN_PIPE = 16, 2, 64
@@ -44,6 +54,8 @@ RECEIVED_AT_ONCE, BYTES_AT_ONCE = 256, 1 << 20
 #: Of a message that is decoded before its seal is checked, and of one that no present worker sent;
 #: and of a hello. (A list of 65,536 numbers takes 4 ms to decode, and 0.6 ms to check.)
 _UNCHECKED_BYTES, _HELLO_BYTES = 512, 1 << 16
+#: Messages of a connection that wait in ZeroMQ's memory; the next ones wait at the worker.
+_RESULTS_HWM = 16
 
 
 def pipe_length(jobs_a_message: int) -> int:
@@ -72,11 +84,12 @@ class MasterTransport:
         self.key = key
         self.ip = bind_address(bind_ip, has_key=key is not None)
         self._rejected = RejectedMessages("results")
+        self._unsealed = UnsealedMessages(_RESULTS_HWM, self._disconnected)
         self._context = make_context()
         self._authenticator = ZapAuthenticator(self._context, key)
         try:
             self._work, self._work_peers = self._bind(zmq.PUSH, ports.work)
-            self._results, _ = self._bind(zmq.PULL, ports.results)
+            self._results, self._senders = self._bind(zmq.PULL, ports.results)
             self._control, _ = self._bind(zmq.PUB, ports.control)
         except BaseException:
             self._stop()
@@ -91,6 +104,8 @@ class MasterTransport:
         sock = make_socket(self._context, kind, self.ip)
         if kind == zmq.PUSH:
             limit_buffers(sock, self.pipe)
+        if kind == zmq.PULL:
+            sock.set_hwm(_RESULTS_HWM)
         if kind == zmq.PUB:
             drop_stalled_peers(sock)
             sock.set_hwm(CONTROL_HWM)
@@ -100,7 +115,9 @@ class MasterTransport:
         )
         if kind != zmq.PULL:
             sock.setsockopt(zmq.RCVBUF, _QUIET_BUFFER_BYTES)
-        peers = self._authenticator.lock(sock, receives_only=kind != zmq.PULL)
+        peers = self._authenticator.lock(
+            sock, MAX_UNREAD_BYTES if kind == zmq.PULL else MAX_PEER_BYTES
+        )
         place = endpoint(self.ip, port or "*")
         try:
             sock.bind(place)
@@ -173,16 +190,49 @@ class MasterTransport:
         left, bytes_left = RECEIVED_AT_ONCE, BYTES_AT_ONCE
         while left and bytes_left > 0:
             try:
-                data = self._results.recv(flags)
+                frame = self._results.recv(flags, copy=False)
             except zmq.Again:
                 break
+            data = frame.bytes
+            self._senders.read(int(frame.get("__fd")), len(data))
             try:
-                yield _sealed_message(data, secrets), len(data)
+                yield self._message(frame, data, secrets), len(data)
             except MessageError as error:
                 self._rejected.add(error)
             left -= 1
             bytes_left -= len(data)
             flags = int(zmq.NOBLOCK)
+
+    def _message(self, frame: zmq.Frame, data: bytes, secrets: Mapping[int, bytes]) -> Message:
+        """The message, paid by its connection unless a present worker sealed it; a long one is paid
+        before that is known, as finding it out costs most.
+
+        :raises MessageError: also if the connection can't pay.
+        """
+        due = units_of(len(data))
+        paid = due if len(data) > _UNCHECKED_BYTES else 0
+        if paid:
+            self._pay(frame, paid)
+        try:
+            message = _sealed_message(data, secrets)
+            secret = secrets.get(getattr(message, "incarnation", 0))
+            if secret is not None and getattr(message, "secret", secret) == secret:
+                due = 0
+            elif type(message) is Hello:
+                due += UNITS_PER_HELLO
+        finally:
+            if due != paid:
+                self._pay(frame, due - paid)
+        return message
+
+    def _pay(self, frame: zmq.Frame, units: int) -> None:
+        if not self._unsealed.pays(frame, units, time.monotonic()):
+            raise MessageError(
+                f"one of {len(frame)} bytes, of a connection with too many that no worker sealed"
+            )
+
+    def _disconnected(self, address: str) -> None:
+        self._authenticator.reject(RejectedPeer(address, self.ports.results, UNEXPECTED_DATA))
 
     @property
     def rejected(self) -> int:
@@ -197,6 +247,7 @@ class MasterTransport:
         return [*self._rejected.workers(), *self._authenticator.rejected_peers(last=last)]
 
     def _stop(self) -> None:
+        self._unsealed.close()
         self._authenticator.close()
         self._context.destroy()
 

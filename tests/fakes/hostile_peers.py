@@ -58,6 +58,14 @@ def a_gigabyte_announced(kind: bytes) -> bytes:
     return greeting(kind) + _GIGABYTE + b"x" * 60_000
 
 
+def zmtp_frame(data: bytes, *, more: bool = False) -> bytes:
+    """A message as ZeroMQ sends it, to be sent behind a greeting.
+
+    :param more: it is a part of one.
+    """
+    return bytes([2 | more]) + len(data).to_bytes(8, "big") + data
+
+
 def subscriptions(count: int, size: int) -> bytes:
     """So many, to random topics of so many bytes, to be sent behind a greeting."""
     noise = random.Random(4)
@@ -70,6 +78,16 @@ def call(port: int, said: bytes) -> socket.socket:
     sock = socket.create_connection(("127.0.0.1", port), timeout=10)
     with suppress(ConnectionError):
         sock.sendall(said)
+    return sock
+
+
+def admitted(port: int, kind: bytes) -> socket.socket:
+    """A connection of a ZeroMQ socket of this kind, which the other side has admitted."""
+    sock, heard = call(port, greeting(kind)), b""
+    while b"READY" not in heard:
+        more = sock.recv(4096)
+        assert more, "not admitted"
+        heard += more
     return sock
 
 

@@ -14,7 +14,7 @@ import pytest
 import zmq
 
 from ssbench.core.messages import Bye, Jobs, encode
-from ssbench.transport import authenticator
+from ssbench.transport import authenticator, master_transport
 from ssbench.transport.authenticator import CLOSED_EARLY, NO_KEY, OTHER_KEY, ZapAuthenticator
 from ssbench.transport.key import CurveKey
 from ssbench.transport.master_transport import MasterTransport
@@ -306,7 +306,7 @@ def received_state(master: MasterTransport, control: Control) -> bool:
 def test_messages_of_workers_stay_below_the_size_limit(
     key: CurveKey | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(authenticator, "MAX_PEER_BYTES", authenticator.MAX_PEER_BYTES // 4)
+    monkeypatch.setattr(master_transport, "MAX_PEER_BYTES", authenticator.MAX_PEER_BYTES // 4)
     monkeypatch.setattr(authenticator, "_LISTEN_MS", 10)
     with (
         MasterTransport("127.0.0.1", ANY, key) as master,
@@ -322,7 +322,7 @@ def test_a_reused_descriptor_blames_no_other_peer() -> None:
     key = CurveKey.generate()
     with zmq.Context() as context, context.socket(zmq.PULL) as sock:
         zap = ZapAuthenticator(context, key)
-        zap.lock(sock)
+        zap.lock(sock, authenticator.MAX_PEER_BYTES)
         port = sock.bind_to_random_port("tcp://127.0.0.1")
         address = f"tcp://127.0.0.1:{port}"
         try:

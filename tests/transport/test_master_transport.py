@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import socket
-from contextlib import closing
+import time
+from contextlib import closing, suppress
 
 import pytest
 import zmq
 
 from ssbench.core.errors import ExitStatus
-from ssbench.core.messages import SECRET_BYTES, Ack, Bye, Hello, Message, encode
+from ssbench.core.messages import SECRET_BYTES, Ack, Bye, Hello, Message, Results, encode
 from ssbench.transport.key import CurveKey
 from ssbench.transport.master_transport import MasterTransport, pipe_length
 from ssbench.transport.sockets import Ports, TransportError
-from tests.transport.ends import ANY, until
+from tests.fakes.hostile_peers import admitted, is_hung_up, zmtp_frame
+from tests.transport.ends import ANY, PATIENCE_S, until
+
+#: The longest that a worker sends.
+LONG = Results(1, "run", 2, [], bytes(500_000))
+THEIRS, OWN = b"t" * SECRET_BYTES, b"o" * SECRET_BYTES
 
 
 @pytest.mark.parametrize(
@@ -79,3 +85,79 @@ def test_a_long_hello_is_not_decoded() -> None:
             received: list[tuple[Message, int]] = []
             assert until(lambda: bool(received.extend(master.receive(0.05, {})) or received))
         assert ([message for message, _ in received], master.rejected) == ([Bye(2, "")], 1)
+
+
+# What a connection may cost ---------------------------------------------------------------
+
+
+def taken(sock: socket.socket, data: bytes, most_bytes: int) -> int:
+    """How many bytes the other side takes before it waits or hangs up, at most so many."""
+    sock.settimeout(1)
+    sent = 0
+    with suppress(OSError):
+        while sent < most_bytes:
+            sent += sock.send(data[sent % len(data) :])
+    return sent
+
+
+def test_who_floods_with_what_no_worker_sealed_is_disconnected_and_hardly_looked_at() -> None:
+    """Half a megabyte takes 0.5 ms to check. A worker beside it is heard."""
+    forged, honest = zmtp_frame(encode(LONG, OWN)), encode(LONG, THEIRS)
+    with MasterTransport("127.0.0.1", ANY, None) as master, zmq.Context() as context:
+        port, received = master.ports.results, list[tuple[Message, int]]()
+        with admitted(port, b"PUSH") as hostile, context.socket(zmq.PUSH) as worker:
+            worker.connect(f"tcp://127.0.0.1:{port}")
+            hostile.setblocking(False)
+            at, began_s, was_reset = 0, time.monotonic(), False
+            while not was_reset and time.monotonic() - began_s < PATIENCE_S:
+                try:
+                    at = (at + hostile.send(forged[at:])) % len(forged)
+                except BlockingIOError:
+                    received += master.receive(0.01, {1: THEIRS})
+                except ConnectionError:
+                    was_reset = True
+            assert was_reset
+            assert master.rejected < 200
+            worker.send(honest)
+            assert until(
+                lambda: bool(received.extend(master.receive(0.05, {1: THEIRS})) or received)
+            )
+        assert [message for message, _ in received] == [LONG]
+        (line,) = master.rejected_peers(last=True)
+        assert "it sent more than any worker does" in line
+
+
+def test_one_connection_takes_few_places_of_workers() -> None:
+    """2,048 who only say hello would keep all others out until the worker timeout."""
+    said = b"".join(
+        zmtp_frame(encode(Hello(number, 0, f"w{number}", 1, "h", 1, "v", secret=OWN), OWN))
+        for number in range(1, 2049)
+    )
+    with MasterTransport("127.0.0.1", ANY, None) as master:
+        began_s, heard = time.monotonic(), list[Message]()
+        with admitted(master.ports.results, b"PUSH") as hostile:
+            sent = 0
+            hostile.setblocking(False)
+            with suppress(ConnectionError):
+                while sent < len(said) and time.monotonic() - began_s < PATIENCE_S:
+                    with suppress(BlockingIOError):
+                        sent += hostile.send(said[sent:])
+                    heard += [message for message, _ in master.receive(0.01, {})]
+        while more := [message for message, _ in master.receive(0.2, {})]:
+            heard += more
+        assert 1 <= len(heard) <= 16 + 4 * (time.monotonic() - began_s)
+
+
+@pytest.mark.parametrize("more", [False, True], ids=["messages", "parts of one message"])
+def test_what_is_not_read_takes_little_memory(*, more: bool) -> None:
+    data = zmtp_frame(encode(LONG, OWN), more=more)
+    with (
+        MasterTransport("127.0.0.1", ANY, None) as master,
+        admitted(master.ports.results, b"PUSH") as hostile,
+    ):
+        sent = taken(hostile, data, 256 << 20)
+        if more:
+            hostile.settimeout(PATIENCE_S)
+            assert is_hung_up(hostile)
+        else:
+            assert sent < 64 << 20
