@@ -236,8 +236,10 @@ class S3Admin(S3Client):
         if region not in ("", "us-east-1"):  # that is the default, and may not be named
             constraint = f"<LocationConstraint>{region}</LocationConstraint>"
             body = f"<CreateBucketConfiguration>{constraint}</CreateBucketConfiguration>".encode()
+        # It belongs to nobody yet; and Amazon's CreateBucket has no expected owner.
+        new = place._replace(headers=place.headers.splitlines(True)[0])
         try:
-            self.request("PUT", place, place.bucket_path, body=body)
+            self.request("PUT", new, place.bucket_path, body=body)
         except StorageError as error:
             if error.status != 409:
                 raise

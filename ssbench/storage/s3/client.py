@@ -324,6 +324,11 @@ _UPLOADS_PAGE = 1000  #: open uploads of a listing page: S3's maximum
 _UPLOADS_HELD = 100_000  #: open uploads of one object
 
 
+#: The account that a bucket, or that of a copy's source, must belong to: else the store refuses the
+#: request, with 403.
+_OWNER, _SOURCE_OWNER = "x-amz-expected-bucket-owner", "x-amz-source-expected-bucket-owner"
+
+
 class Place(NamedTuple):
     """A container at an endpoint."""
 
@@ -359,9 +364,10 @@ def place_of(
     elif bucket:
         bucket_path = f"{site.base}{bucket}"
         path = f"{bucket_path}/"
-    return Place(
-        bucket_path, prefix, f"{path}{quoted}", f"Host: {netloc}\r\n", f"/{bucket}/{quoted}"
-    )
+    headers = f"Host: {netloc}\r\n"
+    if bucket and own.bucket_owner:
+        headers += f"{_OWNER}: {own.bucket_owner}\r\n"
+    return Place(bucket_path, prefix, f"{path}{quoted}", headers, f"/{bucket}/{quoted}")
 
 
 class S3Client(HttpClient):
@@ -378,10 +384,13 @@ class S3Client(HttpClient):
         self.signer = Signer(settings.newest.payload)
         super().__init__(settings, seed, typed(HttpSettings, settings.store))
         key = str(settings.newest.payload.get("customer_key", ""))
-        #: Signed header lines of requests about the content of an object, or that of a copy's
-        #: source, if it is encrypted with the user's key (SSE-C).
+        #: Signed header lines of requests about the content of an object, if it is encrypted with
+        #: the user's key (SSE-C).
         self.encryption = _key_lines("x-amz-", key)
-        self.source_encryption = _key_lines("x-amz-copy-source-", key)
+        #: Those about a copy's source: the same, and the account that its bucket must belong to.
+        self.of_source = _key_lines("x-amz-copy-source-", key)
+        if self._own.bucket_owner:
+            self.of_source += f"{_SOURCE_OWNER}: {self._own.bucket_owner}\r\n"
         self._signs_payload = self._own.payload == "signed"
         worker = quote(f"{settings.run_id} {settings.worker_id}".strip(), safe=" -_")
         #: The header lines of all requests that aren't signed.

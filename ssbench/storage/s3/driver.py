@@ -315,7 +315,7 @@ class S3Storage(S3Client, VersionedStorage):
             f"x-amz-copy-source: {source.source}{self._object(size_class, number)}\r\n"
             "x-amz-metadata-directive: REPLACE\r\nx-amz-tagging-directive: REPLACE\r\n"
             f"{self._metadata}{more}"
-            f"{self.encryption}{self.source_encryption}"
+            f"{self.encryption}{self.of_source}"
         )
         copied = Xml(1)
         timing = self.request(
@@ -598,7 +598,7 @@ class MultipartObjects(ObjectsInParts):
                 lines, body = lines + summed.lines, summed.upload
         else:
             response = copied
-            lines = f"{self._signed_of_all}{self._client.source_encryption}"
+            lines = f"{self._signed_of_all}{self._client.of_source}"
             lines += f"x-amz-copy-source: {self._source(source)}\r\n"
             if job.size > self._large.segment:  # Amazon's S3 takes no range of a small object
                 start = index * self._large.segment

@@ -31,6 +31,16 @@ def check_bucket(name: str) -> str:
     return name
 
 
+def check_account(text: str) -> str:
+    """The same account id, in the form of Amazon's.
+
+    :raises UsageError: it has another one.
+    """
+    if not re.fullmatch(r"[0-9]{12}", text, re.ASCII):
+        raise UsageError(f'"{printable(text)}" is not the id of an account: 12 digits')
+    return text
+
+
 # fmt: off
 class S3Settings(Struct, frozen=True):
     """The driver's own settings, beside HttpSettings."""
@@ -47,6 +57,10 @@ class S3Settings(Struct, frozen=True):
         Option(("--s3-payload",), "s3_payload", choices=("signed", "unsigned"), group=_GROUP,
             metavar="HOW", help="signed: SHA-256 of each body is part of its signature; unsigned: "
             "bodies are not signed [default: signed]")] = "signed"
+    bucket_owner: Annotated[str,  # "": not sent
+        Option(("--s3-bucket-owner",), "s3_bucket_owner", check_account, group=_GROUP,
+            metavar="ACCOUNT", help="account id that the buckets must belong to: the store refuses "
+            "requests for those of others (x-amz-expected-bucket-owner)")] = ""
 
 
 #: The store's options.

@@ -330,6 +330,45 @@ def test_the_key_of_sse_c_is_signed(operation: int) -> None:
     assert "customer" not in str(captured(DELETE, more={"customer_key": "A" * 43 + "="}))
 
 
+@pytest.mark.parametrize("operation", [CREATE, READ, HEAD, POST, COPY, DELETE])
+def test_the_expected_owner_of_the_bucket_is_signed(operation: int) -> None:
+    name, source = "x-amz-expected-bucket-owner", "x-amz-source-expected-bucket-owner"
+    sent = captured(operation, bucket_owner="123456789012")
+    assert sent[name] == "123456789012"
+    signed = sent["authorization"].split("SignedHeaders=")[1].split(",")[0].split(";")
+    assert name in signed
+    assert sent.get(source) == ("123456789012" if operation in (POST, COPY) else None)
+    assert name not in captured(operation)
+
+
+NO_BUCKETS = b"<ListAllMyBucketsResult><Buckets/></ListAllMyBucketsResult>"
+
+
+def test_administration_names_the_expected_owner_where_there_is_a_bucket() -> None:
+    def answer(request: Request) -> bytes:
+        if request.method in ("PUT", "DELETE"):
+            return ok()
+        if request.method == "HEAD":
+            return response(404)
+        return (
+            response(404, error("NoSuchBucket")) if "ssbench" in request.target else ok(NO_BUCKETS)
+        )
+
+    with driver_on(answer, kind=open_admin, bucket_owner="123456789012") as (admin, heard):
+        admin.make_container("ssbench_000001")
+        admin.delete_object("ssbench_000001", "a")
+        admin.list_containers("ssbench", "", 10)
+    owned = {
+        f"{each.method} {each.target.partition('?')[0]}": "x-amz-expected-bucket-owner"
+        in each.headers
+        for each in heard
+    }
+    assert owned.pop("DELETE /ssbench-000001/a")
+    assert [target for target, is_sent in owned.items() if not is_sent] == [
+        "PUT /ssbench-000001", "GET /",
+    ]  # fmt: skip
+
+
 # --- Names
 
 
