@@ -17,7 +17,7 @@ from tests.servers.programs import path_of
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCKERFILE = ROOT / "deploy" / "docker" / "Dockerfile"
-KNOWN = ("ARG", "CMD", "COPY", "ENV", "FROM", "RUN", "USER", "WORKDIR")
+KNOWN = ("ARG", "CMD", "COPY", "ENV", "FROM", "LABEL", "RUN", "USER", "WORKDIR")
 LONGEST_S = 900
 
 
@@ -91,13 +91,18 @@ def test_the_image_is_built_and_runs_a_scenario_without_root(tmp_path: Path) -> 
     stages: dict[str, Image] = {}
     image = Image(base)
     command: list[str] = []
+    arguments: dict[str, str] = {}
     for name, text in steps():
         if name == "FROM":
-            words = text.split()
+            words = text.replace("${BASE}", arguments["BASE"]).split()
             assert words[0] in suite
             stage = words[2] if words[1:2] == ["AS"] else str(len(stages))
             image = stages[stage] = Image(tmp_path / stage)
             subprocess.run(["cp", "-a", base, image.root], check=True)
+        elif name == "ARG":
+            for word in text.split():
+                key, _, value = word.partition("=")
+                image.environment[key] = arguments.setdefault(key, value)
         elif name == "RUN":
             image.run(text)
         elif name == "COPY":
@@ -115,8 +120,7 @@ def test_the_image_is_built_and_runs_a_scenario_without_root(tmp_path: Path) -> 
             image.user = text
         elif name == "WORKDIR":
             image.folder = text
-        else:
-            assert name == "CMD"
+        elif name == "CMD":
             command = json.loads(text)
     assert image.user == "10001"
     image.environment["HOME"] = "/results"

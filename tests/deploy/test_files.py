@@ -58,6 +58,25 @@ def container(name: str) -> Any:
     return found
 
 
+# Docker ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("release", "base", "is_built"), [
+    ("", "debian:12-slim", True), ("yes", "debian:12-slim", False),
+    ("yes", f"debian@sha256:{'0' * 64}", True),
+])  # fmt: skip
+def test_a_released_image_has_a_base_with_a_digest(
+    release: str, base: str, *, is_built: bool
+) -> None:
+    text = (DEPLOY / "docker" / "Dockerfile").read_text()
+    assert re.findall(r"^FROM (\S+)", text, re.MULTILINE) == ["${BASE}"] * 2
+    (check,) = re.findall(r"^RUN (case .*)$", text, re.MULTILINE)
+    environment = {"RELEASE": release, "BASE": base}
+    said = subprocess.run(["sh", "-c", check], env=environment, capture_output=True, text=True)
+    assert (said.returncode == 0) is is_built
+    assert ("has no digest" in said.stderr) is not is_built
+
+
 # systemd -------------------------------------------------------------------------------------
 
 
