@@ -18,7 +18,7 @@ from ssbench.cli.console import check_output, tell, write_output
 from ssbench.core.errors import UsageError
 from ssbench.core.hiding import Hiding
 from ssbench.core.option import Option, check_needs, options_text
-from ssbench.core.text import close_matches
+from ssbench.core.text import close_matches, wrapped
 
 SHOW_CONFIG = "--show-config"
 #: Letters that are other options in other commands, for historical reasons; a test compares them
@@ -101,8 +101,6 @@ class Parser(argparse.ArgumentParser):
 
     def format_short_help(self) -> str:
         """At most 24 lines of 80 columns, as every command has few briefs."""
-        from textwrap import wrap
-
         kind = "commands" if self._subparsers else "options"
         width = max((len(name) for name, _ in self.briefs), default=0)
         letters = [each for each in LETTERS if any(n.startswith(each) for n, _ in self.briefs)]
@@ -114,7 +112,7 @@ class Parser(argparse.ArgumentParser):
         lines = [
             " ".join(["usage:", self.prog, *self.synopsis, "[options]"]),
             "",
-            *wrap(self.summary, 79),
+            *wrapped(self.summary, 79),
             "",
             *([f"{kind} used most:"] if self.briefs else []),
             *(f"  {name:<{width}}  {text}" for name, text in self.briefs),

@@ -11,7 +11,6 @@ import argparse
 import logging
 import os
 import secrets
-import textwrap
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -40,7 +39,7 @@ from ssbench.core.operations import CREATE, DELETE, HEAD, READ
 from ssbench.core.records import Record, ResultBatch
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.settings import StorageSettings
-from ssbench.core.text import bytes_text, latency_text, plural, printable
+from ssbench.core.text import bytes_text, latency_text, plural, printable, wrapped
 from ssbench.core.workload.workload import EnsureWorkload
 from ssbench.host.process import allow_many_connections, host_limits, most_users, usable_cores
 from ssbench.master.master import Master
@@ -704,8 +703,5 @@ def _lines(found: Finding) -> Iterator[str]:
     indent = " " * len(head)
     for first, text in ((head, found.result), (f"{indent}-> ", found.advice)):
         for line in printable_lines(text).split("\n") if text else ():
-            yield from textwrap.wrap(
-                line, _WIDTH, initial_indent=first, subsequent_indent=indent,
-                break_long_words=False, break_on_hyphens=False,
-            ) or [first]  # fmt: skip
+            yield from wrapped(line, _WIDTH, first, indent)
             first = indent

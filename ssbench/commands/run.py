@@ -23,6 +23,7 @@ from ssbench.cli.console import (
 from ssbench.cli.options import FEW_ERRORS
 from ssbench.commands.base import running, serving, summary_rows, tell_report
 from ssbench.core.errors import ExitStatus, UsageError
+from ssbench.core.text import wrapped
 from ssbench.live.watch import Watch
 from ssbench.runner.config import OVER, RunConfig, SearchConfig, threshold
 
@@ -165,7 +166,6 @@ def _run_series(
 
 def list_scenarios(ns: argparse.Namespace) -> ExitStatus:
     import shutil
-    import textwrap
 
     from ssbench.runner.config import list_canned
 
@@ -174,5 +174,5 @@ def list_scenarios(ns: argparse.Namespace) -> ExitStatus:
     columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else 1000  # one line each
     for name, scenario in scenarios:
         text = f"{name:<{indent}}{scenario.summary()}"
-        say(textwrap.fill(text, max(columns, 2 * indent), subsequent_indent=" " * indent))
+        say("\n".join(wrapped(text, max(columns, 2 * indent), indent=" " * indent)))
     return ExitStatus.OK

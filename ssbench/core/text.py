@@ -43,7 +43,27 @@ _BYTES = {
     **{f"{letter}ib": str(1024**n) for n, letter in enumerate("kmgtp", 1)},
     **{f"{letter}b": str(1000**n) for n, letter in enumerate("kmgtp", 1)},
 }
+#: Between a number and its unit, or what it counts.
+_OF_NUMBER = re.compile(r"(?<=\d) (?=[^\W\d_]|%)")
 _QUANTITY = re.compile(r"([0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})[ ]?([^\W\d_]{1,3})")
+
+
+def wrapped(
+    text: str, columns: int, first: str = "", indent: str = "", *, broken: bool = False
+) -> list[str]:
+    """The lines of a paragraph. A number stays with its unit.
+
+    :param first: begins the first line; ``indent`` begins the others.
+    :param broken: break words that are longer than a line; else they stay whole, as a path must.
+    """
+    from textwrap import wrap  # loads slowly; many commands wrap nothing
+
+    lines = wrap(
+        _OF_NUMBER.sub("\0", text), columns, initial_indent=first, subsequent_indent=indent,
+        expand_tabs=False, replace_whitespace=False, break_on_hyphens=False,
+        break_long_words=broken,
+    ) or [first]  # fmt: skip
+    return [line.replace("\0", " ") for line in lines]
 
 
 def parse_duration(text: str) -> float:

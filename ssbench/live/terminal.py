@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import select
 import sys
-import textwrap
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, TextIO
 from ssbench.core.live import RunProgress
 from ssbench.core.model import Phase
 from ssbench.core.operations import FIRST_BYTE, OPERATIONS
-from ssbench.core.text import bytes_text, clock_text, plural, printable
+from ssbench.core.text import bytes_text, clock_text, plural, printable, wrapped
 from ssbench.host.process import discard
 from ssbench.live.watch import LiveState, Sink, Watch, error_causes, latencies, rate_text
 
@@ -175,10 +174,7 @@ class Terminal(Sink):
         """Its lines; on a terminal, long messages are wrapped at spaces. Tables are not."""
         for line in map(printable, text.splitlines()):
             if self._screen.moves_cursor and line.startswith(("INFO:", "WARNING:")):
-                yield from textwrap.wrap(
-                    line, max(self._screen.size[0], _LEAST_WIDTH), subsequent_indent="  ",
-                    break_long_words=False, break_on_hyphens=False,
-                )  # fmt: skip
+                yield from wrapped(line, max(self._screen.size[0], _LEAST_WIDTH), indent="  ")
             else:
                 yield line
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from textwrap import wrap
 
-from ssbench.core.text import printable, shortened
+from ssbench.core.text import printable, shortened, wrapped
 from ssbench.report.as_classic import run_text
 from ssbench.report.model import (
     LATENCY,
@@ -39,7 +38,7 @@ from ssbench.report.tables import (
     store_lines,
     tables_of,
     title_of,
-    wrapped,
+    wrapped_lines,
 )
 
 _STEP_WIDTHS = {"users": 8, "rate": 8, "seconds": 9, "operations": 9, "errors": 7,
@@ -62,7 +61,7 @@ def render_text(report: Report, columns: int | None = None) -> str:
     """
     if columns is None:
         return _rendered(report, COLUMNS)
-    return wrapped(_rendered(report, min(columns, COLUMNS)), columns)
+    return wrapped_lines(_rendered(report, min(columns, COLUMNS)), columns)
 
 
 def render_wide(report: Report) -> str:
@@ -96,10 +95,8 @@ def summary_lines(report: Report) -> Iterator[str]:
         if topic == "Results":
             yield text if TOPIC_WIDTH + len(text) > WIDTH else f"{topic:{TOPIC_WIDTH}}{text}"
             continue
-        first = f"{topic:{TOPIC_WIDTH}}"
-        indent = " " * TOPIC_WIDTH
-        yield from wrap(text, WIDTH, initial_indent=first, subsequent_indent=indent,
-                        break_on_hyphens=False) or [first]  # fmt: skip
+        first, indent = f"{topic:{TOPIC_WIDTH}}", " " * TOPIC_WIDTH
+        yield from wrapped(text, WIDTH, first, indent, broken=True)
 
 
 def series_text(report: Report, most: int | None) -> str:

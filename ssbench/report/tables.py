@@ -8,7 +8,6 @@ that are wider than a text continue below, under the same first column.
 from __future__ import annotations
 
 import json
-import textwrap
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from itertools import chain
@@ -18,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ssbench.core.stats.thresholds import DURATIONS, THROUGHPUTS
-from ssbench.core.text import bytes_text, plural, printable
+from ssbench.core.text import bytes_text, plural, printable, wrapped
 from ssbench.report.figures import columns_of, source_tables
 from ssbench.report.model import (
     BYTES,
@@ -564,18 +563,12 @@ def aligned(lines: Sequence[Sequence[str]], most: int | None) -> Iterator[str]:
             yield padded([cells[at] for at in part], [widths[at] for at in part]).rstrip()
 
 
-def wrapped(text: str, columns: int) -> str:
-    """The same lines, each broken between its words where it is longer; what follows is indented.
-
-    A word that is longer than a line, such as a path, stays whole.
-    """
+def wrapped_lines(text: str, columns: int) -> str:
+    """The same lines, each broken where it is longer; what follows is indented."""
     lines = []
     for line in text.split("\n"):
         indent = " " * min(len(line) - len(line.lstrip()) + 2, columns // 2)
-        lines += textwrap.wrap(
-            line, columns, subsequent_indent=indent, expand_tabs=False, replace_whitespace=False,
-            break_long_words=False, break_on_hyphens=False,
-        ) or [line]  # fmt: skip
+        lines += wrapped(line, columns, indent=indent) if len(line) > columns else [line]
     return "\n".join(lines)
 
 

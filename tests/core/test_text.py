@@ -11,6 +11,7 @@ from ssbench.core.text import (
     parse_size,
     plural,
     printable,
+    wrapped,
 )
 
 
@@ -101,3 +102,11 @@ def test_texts_that_are_no_duration(text: str) -> None:
 def test_texts_that_are_no_size(text: str) -> None:
     with pytest.raises(ValueError, match=r"no number|finite|whole"):
         parse_size(text)
+
+
+def test_a_number_stays_with_its_unit_and_a_path_whole() -> None:
+    text = "READ took 10.5 ms, 3 % more than /var/lib/ssbench.gz took"
+    lines = ["READ took", "  10.5 ms, 3 %", "  more than", "  /var/lib/ssbench.gz", "  took"]
+    assert wrapped(text, 17, indent="  ") == lines
+    assert wrapped("/var/lib/ssbench", 10, "> ", broken=True) == ["> /var/lib", "/ssbench"]
+    assert wrapped("", 10, "> ") == ["> "]
