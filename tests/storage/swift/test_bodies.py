@@ -146,19 +146,21 @@ def test_a_quota_leaves_what_is_not_used(headers: dict[str, str], free: int | No
             {"swift": {"policies": [{"name": "gold", "aliases": "gold, yellow"}]}},
             StoreLimits(
                 policies=["gold", "yellow"], large_objects={"slo": 0, "dlo": 10_000},
-                bulk_delete_max=0, versions=False,
+                bulk_delete_max=0, versions=False, versions_in_parts=False,
             ),
         ),
         (
             {"swift": {"max_file_size": 5}, "object_versioning": {}},
             StoreLimits(
                 5, large_objects={"slo": 0, "dlo": 10_000}, bulk_delete_max=0, versions=True,
+                versions_in_parts=False,
             ),
         ),
         (
             {"swift": {"container_listing_limit": 7}, "slo": {}, "bulk_delete": {}},
             StoreLimits(
                 listing_limit=7, large_objects={"slo": 1000, "dlo": 10_000}, versions=False,
+                versions_in_parts=False,
             ),
         ),
         (
@@ -170,7 +172,7 @@ def test_a_quota_leaves_what_is_not_used(headers: dict[str, str], free: int | No
             StoreLimits(
                 max_object_name_length=3, max_container_name_length=4,
                 large_objects={"slo": 9, "dlo": 10_000}, bulk_delete_max=8,
-                versions=False,
+                versions=False, versions_in_parts=False,
             ),
         ),
     ],
