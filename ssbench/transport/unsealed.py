@@ -42,9 +42,8 @@ class UnsealedMessages:
     def __init__(self, queued: int, disconnected: Callable[[str], None]) -> None:
         self._queued = queued
         self._disconnected = disconnected
-        self._connections: dict[
-            str, _Connection
-        ] = {}  # by the authenticator's number, oldest first
+        # By the authenticator's number, the oldest first.
+        self._connections: dict[str, _Connection] = {}
 
     def __repr__(self) -> str:
         return f"<UnsealedMessages of {len(self._connections)} connections>"
