@@ -384,7 +384,9 @@ _OTHER_NAMES = {
 _OTHER_COMMANDS = {
     "analyze": "report-scenario", "analyse": "report-scenario", "cmp": "compare",
     "client": "the program ssbench-worker", "cleanup": "cleanup-containers",
+    "get": "run-scenario", "put": "run-scenario", "delete": "run-scenario", "stat": "run-scenario",
     "mixed": "run-scenario", "submit": "run-scenario", "worker": "the program ssbench-worker",
+    "sweep": "run-scenario --sweep",
 }  # fmt: skip
 _IN_SCENARIO = {
     "dirs", "files", "num-objects", "obj.size", "object-count", "object-size", "objects", "size",
