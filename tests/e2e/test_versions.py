@@ -250,17 +250,20 @@ def test_a_bucket_with_versions_of_deleted_objects_is_not_taken_for_empty(
 def test_a_swift_container_with_versions_of_deleted_objects_is_not_taken_for_empty(
     commands: Commands, embedded_swift: EmbeddedSwift
 ) -> None:
+    # By a name of its own: the account is that of other tests, too.
     with of_swift(embedded_swift) as store:
         account = Account(embedded_swift)
-        account("PUT", "theirs", X_Versions_Enabled="true")
-        account.put("theirs", "photo")
-        account("DELETE", "theirs/photo")
-        before = store.versions("theirs")
-        put = ["bench", "put", "theirs", "--count", 2, *store.options, "--workers", 1]
+        account("PUT", "their-versions", X_Versions_Enabled="true")
+        account.put("their-versions", "photo")
+        account("DELETE", "their-versions/photo")
+        before = store.versions("their-versions")
+        put = ["bench", "put", "their-versions", "--count", 2, *store.options, "--workers", 1]
         ended = commands.master(*put).wait()
         assert ended.status == 1
-        assert 'container "theirs" may hold objects, or versions of deleted ones' in ended.err
-        assert store.versions("theirs") == before
+        assert (
+            'container "their-versions" may hold objects, or versions of deleted ones' in ended.err
+        )
+        assert store.versions("their-versions") == before
 
 
 def test_stores_without_versions_are_refused_before_workers_start(commands: Commands) -> None:
