@@ -384,9 +384,8 @@ _OTHER_NAMES = {
 _OTHER_COMMANDS = {
     "analyze": "report-scenario", "analyse": "report-scenario", "cmp": "compare",
     "client": "the program ssbench-worker", "cleanup": "cleanup-containers",
-    "get": "run-scenario", "put": "run-scenario", "delete": "run-scenario", "stat": "run-scenario",
-    "mixed": "run-scenario", "submit": "run-scenario", "worker": "the program ssbench-worker",
-    "sweep": "run-scenario --sweep",
+    "mixed": "run-scenario", "stat": "run-scenario", "submit": "run-scenario",
+    "sweep": "run-scenario --sweep", "worker": "the program ssbench-worker",
 }  # fmt: skip
 _IN_SCENARIO = {
     "dirs", "files", "num-objects", "obj.size", "object-count", "object-size", "objects", "size",

@@ -147,7 +147,7 @@ def test_verbose_and_quiet_may_precede_or_follow_the_command(command: str) -> No
         ("run-scenario --scenario=small very_small", "1 unexpected argument; give one scenario"),
         ("analyze x.stat.gz", "did you mean report-scenario? "),
         ("sweep users=1,2 very_small", "did you mean run-scenario --sweep? "),
-        ("get --duration 10", "did you mean run-scenario? "),
+        ("stat --duration 10", "did you mean run-scenario? "),
         ("upload d container", "1 unexpected argument behind DIR"),
         ("run-scenario s3cret", "1 unexpected argument; give the scenario with -f"),
         ("run-scenario -f s --concurrent 5", "--concurrent; did you mean --users?"),
