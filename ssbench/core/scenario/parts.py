@@ -543,11 +543,12 @@ def _of_stages(
     faults: ValidationErrors,
 ) -> dict[str, Any]:
     total_s = sum(stage.seconds for stage in stages)
-    right = "leave it out: the stages have durations"
+    right = "leave it out: the stages have durations or numbers of operations"
     if values.get("operation_count") is not None:
         faults.add_to(["operation_count"], "the stages end the run by time", right)
     if values.get("run_seconds") not in (None, total_s):
-        wrong = f"{values['run_seconds']:g} is not the {total_s:g} s of the stages"
+        known = f"the {total_s:g} s" if total_s < math.inf else "the end"
+        wrong = f"{values['run_seconds']:g} is not {known} of the stages"
         faults.add_to(["run_seconds"], wrong, right)
     for key, own in (("user_count", "users"), ("rate", "rate")):
         if key in overrides and any(

@@ -274,6 +274,8 @@ CONTRADICTIONS: list[tuple[dict[str, object], str]] = [
     ({"run_seconds": 9, "warmup": 5, "cooldown": 4}, "warmup: warm-up and cool-down are 9 s of a"),
     ({"stages": STAGES, "operation_count": 9, "run_seconds": None}, "operation_count: the stages"),
     ({"stages": STAGES, "run_seconds": 9}, "run_seconds: 9 is not the 90 s of the stages"),
+    ({"stages": [{"operation_count": 5, "users": 1}], "run_seconds": 9},
+     "run_seconds: 9 is not the end of the stages; leave it out"),
     ({"stages": [{"seconds": 5, "users": 1, "warmup": 3}], "run_seconds": None, "warmup": 1,
       "cooldown": 2}, "warmup: warm-up, cool-down and those of the stages exclude"),
     ({"groups": GROUPS}, "operations: the groups have operations of their own; leave it out"),
