@@ -31,7 +31,13 @@ FORMATS = {
 }  # fmt: skip
 
 
+#: Intervals come from logarithms, whose last digits depend on the processor.
+_LAST_DIGITS = re.compile(r"\d+\.\d{9,}(?:e-\d+)?")
+
+
 def rendered(report: Report, form: str) -> str:
+    if form in ("csv", "json") and report.kind == "comparison":
+        return _LAST_DIGITS.sub(lambda found: f"{float(found[0]):.8g}", render(report, form))
     if form != "html":
         return render(report, form)
     page = render_html(report, "plotly.js").partition("<body>")[2]
