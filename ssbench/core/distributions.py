@@ -1,4 +1,4 @@
-"""How the sizes of a class's objects are distributed, and which objects operations pick.
+"""How the sizes of a class's objects are distributed.
 
 A size is a function of one number in [0, 1), so that it can follow from an object's name or from a
 run's seed.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from bisect import bisect
-from collections.abc import Callable
 from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -77,53 +76,3 @@ class SizeBins(Struct, frozen=True, dict=True, tag=True):
 
 
 Distribution = LogNormal | SizeBins
-
-
-class Pick(Struct, frozen=True):
-    """Which of a class's objects an operation picks."""
-
-    kind: str = "uniform"
-    exponent: float = 0.0  #: of those that go by Zipf's law
-
-
-UNIFORM = Pick()
-SHUFFLE = Pick("shuffle")
-
-
-def zipf(exponent: float, chance: Callable[[], float]) -> Callable[[int], int]:
-    """Draws by Zipf's law: rank k of n, from 0, with a probability proportional to
-    (k + 1) ** -exponent, in constant time for any n.
-
-    Rejection-inversion: W. Hörmann, G. Derflinger, "Rejection-inversion to generate variates from
-    monotone discrete distributions", ACM TOMACS 6 (1996).
-
-    :param exponent: above 0.
-    :param chance: gives numbers in [0, 1).
-    """
-    power = 1.0 - exponent
-
-    def integral(x: float) -> float:  # of x ** -exponent, from 1
-        log = math.log(x)
-        return math.expm1(power * log) / power if power else log
-
-    def inverse(y: float) -> float:
-        return math.exp(math.log1p(max(y * power, -1.0 + 2.0**-53)) / power if power else y)
-
-    begin = integral(1.5) - 1.0
-    # A rank this near to its point of the curve is accepted without looking further.
-    near = 2.0 - inverse(integral(2.5) - 2.0**-exponent)
-    ends: tuple[int, float] = (0, 0.0)  # n, and the integral up to it
-
-    def draw(n: int) -> int:
-        nonlocal ends
-        if ends[0] != n:
-            ends = n, integral(n + 0.5)
-        end = ends[1]
-        while True:
-            y = end + chance() * (begin - end)
-            x = inverse(y)
-            rank = min(max(int(x + 0.5), 1), n)
-            if rank - x <= near or y >= integral(rank + 0.5) - rank**-exponent:
-                return rank - 1
-
-    return draw

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from ssbench.core.distributions import UNIFORM, Distribution, Pick
+from ssbench.core.distributions import Distribution
+from ssbench.core.picks import UNIFORM, Pick
 
 Profile = tuple[tuple[int, float], ...]
 

@@ -7,7 +7,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssbench.core.distributions import zipf
+from ssbench.core.picks import zipf
 
 
 @given(st.floats(0.01, 10), st.integers(1, 2**32), st.integers(0, 9))

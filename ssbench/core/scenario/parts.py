@@ -10,7 +10,6 @@ from functools import partial
 from itertools import accumulate
 from typing import Any
 
-from ssbench.core.distributions import Pick
 from ssbench.core.model import (
     UNKNOWN_SIZE,
     Group,
@@ -23,6 +22,7 @@ from ssbench.core.model import (
     Stage,
 )
 from ssbench.core.operations import Effect, Target, of_phase, parameters_of, row_of
+from ssbench.core.picks import Pick
 from ssbench.core.scenario.checks import (
     Key,
     ValidationErrors,

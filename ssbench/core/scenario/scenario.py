@@ -16,7 +16,6 @@ from msgspec.structs import asdict, replace
 
 from ssbench.core import units
 from ssbench.core.arrivals import MODELS
-from ssbench.core.distributions import SHUFFLE, UNIFORM, Pick
 from ssbench.core.hiding import Hiding
 from ssbench.core.model import (
     STAMPED,
@@ -42,6 +41,7 @@ from ssbench.core.operations import (
     row_of,
 )
 from ssbench.core.option import LOAD, WHAT, think_time
+from ssbench.core.picks import SHUFFLE, UNIFORM, Pick
 from ssbench.core.scenario import parts, values
 from ssbench.core.scenario.checks import (
     Check,

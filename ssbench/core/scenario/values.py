@@ -13,10 +13,11 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from ssbench.core.distributions import UNIFORM, Distribution, LogNormal, Pick, SizeBins
+from ssbench.core.distributions import Distribution, LogNormal, SizeBins
 from ssbench.core.errors import UsageError
 from ssbench.core.model import MAX_CONTENT_BLOCK, Phase, Profile
 from ssbench.core.operations import CRUD, OPERATIONS, Operation, of_phase, operation_named
+from ssbench.core.picks import PICKS, UNIFORM, Pick
 from ssbench.core.scenario.checks import Check, suggest
 from ssbench.core.units import (
     N,
@@ -392,11 +393,7 @@ _SIZE = (
     '{"list": [[SIZE, WEIGHT], ...]} or {"histogram": [[FROM, TO, WEIGHT], ...]}'
 )
 _BY_ZIPF = ("zipf", "newest_first")
-_PICKS = ("uniform", "round_robin", "shuffle", *_BY_ZIPF)
-_PICK = (
-    '"uniform", "round_robin", "shuffle", "zipf", "newest_first", or with an exponent: '
-    '{"zipf": 1.2}'
-)
+_PICK = ", ".join(f'"{name}"' for name in PICKS) + ', or with an exponent: {"zipf": 1.2}'
 
 
 #: Smallest and largest size; None: those of the class, which a log-normal distribution takes.
@@ -519,15 +516,15 @@ def pick(raw: object) -> Pick:
     if isinstance(raw, dict) and len(raw) == 1:
         ((name, value),) = raw.items()
         exponent = number(value, _PICK)
-        if name in _PICKS and name not in _BY_ZIPF:
+        if name in PICKS and name not in _BY_ZIPF:
             raise ValidationError(f"{preview(name)} has no exponent", f'"{name}"')
         if not 0 < exponent <= MAX_EXPONENT:
             right = f"a number above 0, at most {MAX_EXPONENT:g}"
             raise ValidationError(f"the exponent {exponent:g} is out of range", right)
     if not isinstance(name, str):
         raise ValidationError(f"{preview(raw)} is {kind(raw)}", _PICK)
-    if name not in _PICKS:
-        raise ValidationError(f"there is no pick {preview(name)}", suggest(name, _PICKS))
+    if name not in PICKS:
+        raise ValidationError(f"there is no pick {preview(name)}", suggest(name, [*PICKS]))
     return Pick(name, exponent if name in _BY_ZIPF else UNIFORM.exponent)
 
 

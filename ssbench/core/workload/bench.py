@@ -26,6 +26,7 @@ from ssbench.core.content import version_of_copy
 from ssbench.core.model import NONE_NS, Failure, Group, Job, Phase, SizeClass, Stage
 from ssbench.core.naming import ObjectNaming
 from ssbench.core.operations import OPERATIONS, Effect, Operation, Target, row_of
+from ssbench.core.picks import PICKS, Shuffle
 from ssbench.core.retry import leaves_unknown
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import plural, printable
@@ -37,15 +38,7 @@ from ssbench.core.workload.pacing import (
     StageSchedule,
     due_times,
 )
-from ssbench.core.workload.population import (
-    PICKS,
-    Contest,
-    ObjectPool,
-    Population,
-    Shuffle,
-    Version,
-    lifetime_s,
-)
+from ssbench.core.workload.population import Contest, ObjectPool, Population, Version, lifetime_s
 from ssbench.core.workload.workload import NOT_FOUND, CleanupWorkload, Workload, note_version
 
 #: After this many skips ``take`` returns what it has, so that the master's loop is not held up.

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ssbench.core.distributions import LogNormal, Pick, SizeBins
+from ssbench.core.distributions import LogNormal, SizeBins
 from ssbench.core.errors import ScenarioError
 from ssbench.core.model import LargeObject, ObjectLock, SizeClass
 from ssbench.core.naming import ObjectNaming
@@ -25,6 +25,7 @@ from ssbench.core.operations import (
     UPDATE,
     UPDATE_IF_MATCH,
 )
+from ssbench.core.picks import Pick
 from ssbench.core.scenario.checks import Key
 from ssbench.core.scenario.parts import GROUP_KEYS, LARGE_KEYS, LOCK_KEYS, SIZE_KEYS, STAGE_KEYS
 from ssbench.core.scenario.scenario import KEYS, Scenario, parameter_keys

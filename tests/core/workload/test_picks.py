@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssbench.core.distributions import Pick
 from ssbench.core.model import Job, SizeClass
 from ssbench.core.operations import CREATE, DELETE, READ, UPDATE
+from ssbench.core.picks import AgeIndex, Pick, Shuffle
 from ssbench.core.scenario.values import profile
 from ssbench.core.workload.bench import BenchPlan, BenchWorkload
-from ssbench.core.workload.population import AgeIndex, Population, Shuffle
+from ssbench.core.workload.population import Population
 from tests.core.workload.scenes import all_jobs
 
 N = 20_000
