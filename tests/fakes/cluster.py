@@ -237,6 +237,7 @@ class Cluster:
 
     def __init__(self, workers: int = 3, chaos: Chaos | None = None, **options: Any) -> None:
         self.now_ns = _START_NS
+        self.foreign_connections = 0  #: to the work port, which take no jobs
         self.begun: Counter[int] = Counter()  #: how often each object's operation was started
         self.too_late: list[Job] = []  #: started after the master had given them up
         self.into_closed = 0  #: messages that were sent to a socket that was closed
@@ -371,7 +372,8 @@ class Cluster:
     @property
     def work_connections(self) -> int:
         closed = [worker for worker in self.workers if worker.closed_ns > self.now_ns]
-        return sum(worker.takes_jobs for worker in self.workers) + len(closed)
+        own = sum(worker.takes_jobs for worker in self.workers)
+        return own + len(closed) + self.foreign_connections
 
     def send_control_state(self, state: ControlState) -> None:
         for worker in self.workers:

@@ -9,6 +9,7 @@ import cProfile
 import itertools
 import re
 from collections.abc import Callable
+from functools import partial
 from types import CodeType
 
 import pytest
@@ -38,7 +39,7 @@ from ssbench.core.messages import (
 from ssbench.core.model import ErrorKind, Phase, Stage
 from ssbench.master.phase_machine import PhasePlan
 from tests.core.workload.fleet import Ledger, row
-from tests.fakes.cluster import Cluster
+from tests.fakes.cluster import Cluster, SimWorker
 
 
 def test_without_faults_every_job_is_done_once() -> None:
@@ -337,6 +338,29 @@ def test_a_worker_without_users_returns_its_jobs_at_once() -> None:
     assert alone[0] == pytest.approx(33, rel=0.25)  # one user, 30 ms an operation
     assert after[0] == pytest.approx(400, rel=0.25)
     assert max(cluster.begun.values()) == 1
+
+
+@pytest.mark.parametrize("every_s", [0.1, 1.0])
+@pytest.mark.parametrize("concurrency", [0, 4], ids=["without users", "leaving"])
+def test_a_worker_that_opens_and_closes_its_socket_costs_others_a_tenth(
+    concurrency: int, every_s: float
+) -> None:
+    """The master paused four fifths of the time, for two messages a second."""
+    honest, troubled = Cluster(), Cluster()
+    troubled.foreign_connections = 1  # the socket of which it says that it is closed
+    liar = SimWorker(troubled, "liar", concurrency, 0)
+
+    def say(message: Message) -> None:
+        troubled.send(liar, message._replace(incarnation=liar.machine.incarnation))
+
+    troubled.at(1.5, lambda: troubled.workers.append(liar))
+    troubled.at(2.5, lambda: say(Leaving(0)))
+    for n in range(int(60 / every_s)):
+        ready = Ready(0, "run", Phase.RUN, False, 0, receiving=not n % 2)
+        troubled.at(3 + n * every_s, partial(say, ready))
+    outcomes = [cluster.run(6000) for cluster in (honest, troubled)]
+    assert [(each.ended, each.counts.lost) for each in outcomes] == [("complete", 0)] * 2
+    assert outcomes[1].seconds < outcomes[0].seconds * 1.12 + 2
 
 
 def test_no_job_is_sent_to_a_closed_socket_in_a_series_of_runs() -> None:

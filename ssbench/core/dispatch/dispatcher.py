@@ -61,6 +61,9 @@ DRAIN_NS = SECOND_NS
 #: How long sending pauses after ZeroMQ announced the end of a connection: it looks for changes of
 #: the socket's pipes at least every millisecond.
 CLOSED_NS = SECOND_NS // 200
+#: Sending pauses for at most this long in a row, as draining and closing may follow each other, and
+#: for a tenth of the time: what a worker says of its socket is only its word.
+_MOST_PAUSED_NS, _PAUSE_SHARE = 2 * DRAIN_NS, 10
 #: Populate and cleanup: failures without a success in between; cleanup also: so many network
 #: timeouts without a success.
 FAILURES_IN_A_ROW = 20
@@ -210,6 +213,9 @@ class Dispatcher(Struct):
     _draining: frozenset[int] = frozenset()  # workers for which sending pauses, or has paused
     _paused_ns: int = 0  # since when
     _closed_ns: tuple[int, int] | None = None  # a closed socket: since when, newest connection
+    _pauses: bool = False  # by the newest step, which was then
+    _stepped_ns: int = 0
+    _pauses_paid_ns: int = 0  # when the pauses so far are a tenth of the time
 
     def __post_init__(self) -> None:
         groups = self.workload.groups
@@ -299,7 +305,23 @@ class Dispatcher(Struct):
         return batches
 
     def _is_paused(self, now_ns: int) -> bool:
-        """Whether to send nothing because a worker has no users any more.
+        """Whether to send nothing because a worker has no users any more, while there is time for
+        that. Without a pause jobs may only come back late.
+        """
+        if not (self._draining or self.workers.draining or self.workers.closed_socket):
+            self._pauses = False
+            return False
+        if self._pauses:
+            paused_ns = now_ns - self._stepped_ns
+            paid_ns = max(self._pauses_paid_ns, self._stepped_ns)
+            self._pauses_paid_ns = paid_ns + paused_ns * _PAUSE_SHARE
+        unpaid_ns = self._pauses_paid_ns - now_ns
+        self._pauses = self._drains(now_ns) and unpaid_ns < _MOST_PAUSED_NS * _PAUSE_SHARE
+        self._stepped_ns = now_ns
+        return self._pauses
+
+    def _drains(self, now_ns: int) -> bool:
+        """Whether jobs may be on their way to a worker without users, or to a closed socket.
 
         ZeroMQ sends jobs to every open socket, and what is on its way to a socket that closes is
         lost: it would come back after the worker timeout. So such a worker first returns what it
