@@ -14,7 +14,7 @@ from ssbench.cli.options import DEFAULT_STORE, IDENTITIES, OF_STORE, STORE_OPTIO
 from ssbench.core.errors import UsageError
 from ssbench.core.option import options_of_fields
 from ssbench.core.scenario.syntax import MAX_BYTES
-from ssbench.core.settings import TransportConfig
+from ssbench.core.settings import StorageSettings, TransportConfig
 from ssbench.runner.config import (
     WORKER_COMMAND,
     RunConfig,
@@ -143,6 +143,7 @@ def store_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> StoreOp
             **parse_storage_options(ns.storage_options or (), rows),
         },
         environ,
+        StorageSettings(**values_of(StorageSettings, ns)),
         **values_of(StoreOptions, ns),
         site={
             name: each.value for name, each in ns.site.items() if name in given and each.from_file

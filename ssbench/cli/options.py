@@ -28,7 +28,7 @@ from ssbench.core.option import (
     row,
 )
 from ssbench.core.scenario.scenario import OPTIONS as OF_SCENARIO
-from ssbench.core.settings import TransportConfig
+from ssbench.core.settings import StorageSettings, TransportConfig
 from ssbench.core.stats.budget import MEMORY
 from ssbench.core.stats.selection import OPTIONS as SELECTION
 from ssbench.runner.config import OVER, RunConfig, SearchConfig, threshold
@@ -120,7 +120,7 @@ STORE_OPTIONS: tuple[Option, ...] = (
     row("--storage-option", "storage_options", str, "store",
         "an option of the store; may be repeated. Secret ones are read from the environment, or "
         "from the file that KEY_file=PATH names", metavar="KEY=VALUE", repeat=True),
-    *without(options_of_fields(StoreOptions), "identities"),
+    *options_of_fields(StorageSettings),
     *dict.fromkeys(
         replace(option, of_store=True)
         for options in OF_STORE.values()
@@ -129,7 +129,7 @@ STORE_OPTIONS: tuple[Option, ...] = (
     ),
 )
 #: Of commands on containers that ssbench makes.
-IDENTITIES = only(options_of_fields(StoreOptions), "identities")
+IDENTITIES = options_of_fields(StoreOptions)
 LOUDNESS = (
     VERBOSE,
     row("-q --quiet", "quiet", bool, "", "print only the report, warnings and errors",

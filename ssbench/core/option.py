@@ -202,6 +202,7 @@ def _declared(kind: type[Struct]) -> tuple[tuple[str, Option], ...]:
         for base in reversed(kind.__mro__)
         for field, hint in get_annotations(base).items()
         for each in getattr(hint, "__metadata__", ())
+        if isinstance(each, Option)  # StorageSettings has keys of scenarios as well
     )
     if not found:
         raise TypeError(f"{kind.__name__} has no options: do without annotations of __future__")

@@ -153,8 +153,22 @@ class StorageSettings(Hiding, StorageKeys, frozen=True):
     sizes: tuple[SizeClass, ...] = ()
     placement: str | None = None  #: of containers (Swift: the storage policy); None: the default
     delete_after_s: int | None = None
-    connect_timeout_s: float = 10.0
-    network_timeout_s: float = 20.0
+    # fmt: off
+    connect_timeout_s: Annotated[float,
+        of_field("--connect-timeout", units.seconds, "store",
+            "longest wait for a connection")] = 10.0
+    network_timeout_s: Annotated[float,
+        of_field("--network-timeout", units.seconds, "store",
+            "idle timeout of a connection")] = 20.0
+    listed_max: Annotated[int,
+        of_field("--max-listed", units.count, "store",
+            "entries of a container's or the account's listing; one with more is taken to be "
+            "endless")] = LISTED_MAX
+    url_choice: Annotated[str,
+        of_field("--url-choice", str, "store",
+            "which of several storage URLs a request goes to: any, each in turn, or the one with "
+            "the fewest connections of the worker in use", choices=URL_CHOICES)] = URL_CHOICES[0]
+    # fmt: on
     compressible: bool = False  #: bodies of one repeated letter, as in ssbench 0.3.9
     mix: ContentMix | None = None  #: bodies that compress in part; None: random bytes
     verify: bool = False  #: check the content of reads
@@ -171,8 +185,6 @@ class StorageSettings(Hiding, StorageKeys, frozen=True):
     #: Those that are valid, the newest last. Before the last but one expire, the last arrive: a
     #: driver that signs by time needs both.
     credentials: tuple[Credentials, ...] = ()
-    listed_max: int = LISTED_MAX  #: entries of one listing; beyond these it might never end
-    url_choice: str = URL_CHOICES[0]
 
     @property
     def url_count(self) -> int:

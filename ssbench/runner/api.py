@@ -17,7 +17,7 @@ from ssbench.core.live import Observer
 from ssbench.core.option import Option, check_needs, options_of_fields
 from ssbench.core.scenario.checks import suggest
 from ssbench.core.scenario.scenario import OPTIONS as OF_SCENARIO
-from ssbench.core.settings import TransportConfig
+from ssbench.core.settings import StorageSettings, TransportConfig
 from ssbench.core.stats.compare import Comparison, comparison
 from ssbench.core.stats.intervals import Sides
 from ssbench.core.stats.selection import OPTIONS as OF_PART
@@ -46,10 +46,11 @@ _OTHERS: Mapping[str, tuple[Any, object, str]] = {
     ),
     "stop": (Stop, None, "call it, from any thread, to end the run early"),
 }  # fmt: skip
+_DECLARED = (RunConfig, StorageSettings, StoreOptions, TransportConfig)
 #: The options of a run, of how to reach its store and of its ports, the first of each field.
 OPTIONS = {
     row.name: row
-    for rows in (OF_SCENARIO, *map(options_of_fields, (RunConfig, StoreOptions, TransportConfig)))
+    for rows in (OF_SCENARIO, *map(options_of_fields, _DECLARED))
     for row in rows
     if row.const is True
 }
@@ -300,13 +301,15 @@ def _checked(
     if not {"ssh_workers", "expect_workers"} & values.keys():
         values.setdefault("workers", 2)
     keys = {row.scenario_key: row.name for row in OF_SCENARIO if row.name in values}
-    ports = {name: values.pop(name) for name in {*values} & {*TransportConfig.__struct_fields__}}
-    limits = {name: values.pop(name) for name in {*values} & {*StoreOptions.__struct_fields__}}
+    ports, reach, own = (
+        {row.name: values.pop(row.name) for row in options_of_fields(kind) if row.name in values}
+        for kind in (TransportConfig, StorageSettings, StoreOptions)
+    )
     is_known = bool(ports) or "expect_workers" in values  # otherwise workers are told the ports
     transport = TransportConfig(**ports) if is_known else FREE_PORTS
     storage, of_store = given.get("storage", "swift"), given.get("storage_options", {})
     is_embedded = storage == "embedded-swift"
-    own = given_values(of_store, () if is_embedded else options_of(row_of(storage)))
+    of_driver = given_values(of_store, () if is_embedded else options_of(row_of(storage)))
     overrides = given.get("overrides", {})
     of_keys = {key: values.pop(name) for key, name in keys.items()}
     if isinstance(scenario, Mapping):
@@ -319,7 +322,9 @@ def _checked(
         places={key: f"overrides: {key}" for key in overrides} | keys,
         store=None
         if is_embedded
-        else with_identities(StoreOptions(storage, own, os.environ, **limits)),
+        else with_identities(
+            StoreOptions(storage, of_driver, os.environ, StorageSettings(**reach), **own)
+        ),
         transport=transport,
         **values,
     )

@@ -415,10 +415,9 @@ def reach_store(
     with warnings.catch_warnings():
         # Of what keystoneauth1 loads; PYTHONWARNINGS=error would be a traceback here.
         warnings.simplefilter("ignore", DeprecationWarning)
-        if options.url_choice != URL_CHOICES[0] and not row_of(options.driver).urls:
-            raise UsageError(
-                f'--url-choice {options.url_choice}: the store "{options.driver}" has no URLs'
-            )
+        choice = options.settings.url_choice
+        if choice != URL_CHOICES[0] and not row_of(options.driver).urls:
+            raise UsageError(f'--url-choice {choice}: the store "{options.driver}" has no URLs')
         provider = open_provider(options)
     for note in provider.notes:
         say(note)
@@ -429,12 +428,9 @@ def reach_store(
             provider.log_in, lambda: waiting(f"Waiting for the login at {provider.where}")
         )
     )
-    settings = StorageSettings(
-        options.driver,
-        connect_timeout_s=options.connect_timeout_s,
-        network_timeout_s=options.network_timeout_s,
-        listed_max=options.listed_max,
-        url_choice=options.url_choice,
+    settings = replace(
+        options.settings,
+        driver=options.driver,
         store=access.settings,
         credentials=(access.credentials,),
     )

@@ -11,11 +11,10 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ssbench.core import units
 from ssbench.core.errors import UsageError
 from ssbench.core.hiding import Hiding
 from ssbench.core.option import AssumedUrl, Option, of_field, with_scheme
-from ssbench.core.settings import LISTED_MAX, URL_CHOICES
+from ssbench.core.settings import StorageSettings
 from ssbench.core.text import printable
 from ssbench.host.files import read_bytes, read_text
 
@@ -52,21 +51,9 @@ class StoreOptions(Hiding, frozen=True):
     driver: str = "swift"
     given: Mapping[str, Any] = {}
     environ: Mapping[str, str] = {}
+    #: How to reach any store; the login adds what the workers need of this one.
+    settings: StorageSettings = StorageSettings()
     # fmt: off
-    connect_timeout_s: Annotated[float,
-        of_field("--connect-timeout", units.seconds, "store",
-            "longest wait for a connection")] = 10.0
-    network_timeout_s: Annotated[float,
-        of_field("--network-timeout", units.seconds, "store",
-            "idle timeout of a connection")] = 20.0
-    listed_max: Annotated[int,
-        of_field("--max-listed", units.count, "store",
-            "entries of a container's or the account's listing; one with more is taken to be "
-            "endless")] = LISTED_MAX
-    url_choice: Annotated[str,
-        of_field("--url-choice", str, "store",
-            "which of several storage URLs a request goes to: any, each in turn, or the one with "
-            "the fewest connections of the worker in use", choices=URL_CHOICES)] = "random"
     identities: Annotated[str | None,
         of_field("--identities", str, "store",
             "file with several users (Swift) or access keys (S3), in JSON or TOML: the users of "
@@ -92,7 +79,7 @@ class StoreOptions(Hiding, frozen=True):
     @property
     def timeouts_s(self) -> tuple[float, float]:
         """Of connecting, and of a connection that is silent."""
-        return self.connect_timeout_s, self.network_timeout_s
+        return self.settings.connect_timeout_s, self.settings.network_timeout_s
 
 
 class HttpSettings(Struct, frozen=True):

@@ -17,7 +17,7 @@ from ssbench.cli.site import SiteDefaults
 from ssbench.core.errors import UsageError
 from ssbench.core.option import Option, options_of_fields
 from ssbench.core.scenario.scenario import OPTIONS
-from ssbench.core.settings import TransportConfig
+from ssbench.core.settings import StorageSettings, TransportConfig
 from ssbench.core.stats.thresholds import Threshold
 from ssbench.core.units import Unit
 from ssbench.runner.config import RunConfig
@@ -26,6 +26,7 @@ from ssbench.storage.options import StoreOptions
 #: Structs with settings of a run -> how to get one from its configuration.
 KINDS: dict[type[Struct], Callable[[RunConfig], Any]] = {
     RunConfig: lambda run: run,
+    StorageSettings: lambda run: run.store and run.store.settings,
     StoreOptions: lambda run: run.store,
     TransportConfig: lambda run: run.transport,
 }
@@ -171,7 +172,7 @@ def test_an_error_names_the_place_that_gave_the_value(
 def value_in(run: RunConfig, row: Option) -> Any:
     if row.scenario_key:
         return run.overrides[row.scenario_key]
-    (owner,) = (find(run) for kind, find in KINDS.items() if row.name in kind.__struct_fields__)
+    (owner,) = (find(run) for kind, find in KINDS.items() if row in options_of_fields(kind))
     return getattr(owner, row.name)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ssbench.core.errors import AuthError, UsageError
+from ssbench.core.settings import StorageSettings
 from ssbench.storage.base import CredentialsProvider
 from ssbench.storage.options import StoreOptions
 from ssbench.storage.registry import open_provider
@@ -39,9 +40,8 @@ def login(name: str, url: str, network_timeout_s: float = 20.0, **more: Any) -> 
         f"{url}{text}" if option == "auth" else text
         for option, text in http.login.items()
     }  # fmt: skip
-    return open_provider(
-        StoreOptions(name, {**options, **more}, http.environ, network_timeout_s=network_timeout_s)
-    )
+    settings = StorageSettings(network_timeout_s=network_timeout_s)
+    return open_provider(StoreOptions(name, {**options, **more}, http.environ, settings))
 
 
 def failure(name: str, url: str, **more: Any) -> str:

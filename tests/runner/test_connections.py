@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from ssbench.core.errors import AuthError, UsageError
-from ssbench.core.settings import TransportConfig
+from ssbench.core.settings import StorageSettings, TransportConfig
 from ssbench.runner.session import bind, check_encrypted, reach_store
 from ssbench.runner.stop import Stop
 from ssbench.storage.options import StoreOptions
@@ -26,7 +26,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def options(fake: AuthV1, *storage_urls: str, key: str = "testing") -> StoreOptions:
     given = {"auth": fake.auth_url, "user": fake.user, "key": key, "storage_urls": storage_urls}
-    return StoreOptions("swift", given, {}, 3.0, 4.0)
+    return StoreOptions(
+        "swift", given, {}, StorageSettings(connect_timeout_s=3.0, network_timeout_s=4.0)
+    )
 
 
 def test_no_store_at_all() -> None:

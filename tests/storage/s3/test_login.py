@@ -16,6 +16,7 @@ import pytest
 from msgspec.structs import astuple
 
 from ssbench.core.errors import AuthError, RejectedError, UsageError
+from ssbench.core.settings import StorageSettings
 from ssbench.storage.options import StoreOptions, option_values
 from ssbench.storage.registry import open_provider
 from ssbench.storage.s3 import login as s3login
@@ -50,7 +51,9 @@ def options(url: str = "", environ: dict[str, str] = ENVIRON, **given: Any) -> S
     named = {f"s3_{name}": value for name, value in given.items()}
     if url:
         named["s3_endpoints"] = [url]
-    return StoreOptions("s3", named, environ, 2.0, 2.0)
+    return StoreOptions(
+        "s3", named, environ, StorageSettings(connect_timeout_s=2.0, network_timeout_s=2.0)
+    )
 
 
 @cache
