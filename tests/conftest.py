@@ -11,6 +11,7 @@ from collections.abc import Generator, Iterator, Mapping
 from contextlib import suppress
 from importlib import import_module
 from multiprocessing import forkserver
+from operator import itemgetter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -74,20 +75,38 @@ def load_share(worker: Mapping[str, Any]) -> None:
                 import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests of servers that aren't installed here.
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # before pytest-randomly, which shuffles the files
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Generator[None]:
+    """Leave out the tests of servers that aren't installed here; several processes share the rest.
 
-    Beside each other, end-to-end tests come first: they take longest, and the short files of the
-    others then keep all processes busy to the end.
+    End-to-end tests wait most of their time, others compute: at each time, some of both run.
     """
-    if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: "e2e" not in item.path.parts)
     missing = set(left_out())
     without = [
         item for item in items if missing & {mark.args[0] for mark in item.iter_markers("program")}
     ]
     config.hook.pytest_deselected(items=without)
     items[:] = [item for item in items if item not in without]
+    if hasattr(config, "workerinput"):
+        items[:] = mixed(items)
+    yield
+
+
+def mixed(items: list[pytest.Item]) -> list[pytest.Item]:
+    """File by file, the largest first: at each place, the same share of both kinds is done."""
+    ordered: list[tuple[float, list[pytest.Item]]] = []
+    for waits in (True, False):
+        files: dict[Path, list[pytest.Item]] = {}
+        for item in items:
+            if ("e2e" in item.path.parts) is waits:
+                files.setdefault(item.path, []).append(item)
+        done, total = 0, sum(map(len, files.values()))
+        for tests in sorted(files.values(), key=len, reverse=True):
+            ordered.append((done / total, tests))
+            done += len(tests)
+    return [item for _, tests in sorted(ordered, key=itemgetter(0)) for item in tests]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
