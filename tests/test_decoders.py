@@ -34,7 +34,7 @@ from ssbench.commands.transfer.settings import env_file
 from ssbench.core import messages
 from ssbench.core.columns import JOB_SCHEMAS, JobLayout, pack_results
 from ssbench.core.errors import MessageError, ScenarioError, SsbenchError
-from ssbench.core.hostlist import parse_hosts
+from ssbench.core.hostlist import MAX_HOSTS, parse_hosts
 from ssbench.core.messages import Jobs, Results, decode, encode
 from ssbench.core.model import RESULT_NUMBERS, LargeObject, SizeClass, Timing, WorkerExit
 from ssbench.core.scenario.scenario import Scenario
@@ -245,9 +245,10 @@ def env_variables(data: bytes) -> None:
 
 
 def hosts(data: bytes) -> None:
-    assert all(
-        re.fullmatch(r"[\w.+@:%-]+", host.target) for host in parse_hosts(data.decode("latin-1"))
-    )
+    """No option of ssh among them."""
+    found = parse_hosts(data.decode("latin-1"))
+    assert 0 < len(found) <= MAX_HOSTS
+    assert all(re.fullmatch(r"(?!-)[\w.+@:%-]+", host.target) for host in found)
 
 
 NO_KEY = "a file: not a key of ssbench; `ssbench-master make-key FILE` writes one"

@@ -1,11 +1,8 @@
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ssbench.core.scenario.checks import ValidationErrors
 from ssbench.core.scenario.syntax import MAX_BYTES, member, read_object
-from ssbench.core.text import MAX_KEY, printable
-from tests.fakes.mutations import fuzz
+from ssbench.core.text import MAX_KEY
 
 
 def read(text: str | bytes) -> tuple[dict[str, object] | None, list[str]]:
@@ -140,33 +137,3 @@ def test_paths_are_dotted_where_they_can_be() -> None:
     assert member("", "sizes") == "sizes"
     assert member("sizes[2]", "name") == "sizes[2].name"
     assert member("initial_files", "big ones") == 'initial_files["big ones"]'
-
-
-WORDS = ["{", "}", "[", "]", ",", ":", '"', "'", "\\", '"a"', '"a":', "1", "-", "1e9", "9" * 5000]
-ODDITIES = [
-    "NaN",
-    "true",
-    "None",
-    "//",
-    "/*",
-    "*/",
-    "#",
-    "=",
-    "a.b",
-    "é",
-    " ",
-    "\n",
-    "\ufeff",
-    "\x00",
-    "\ud800",
-]
-FRAGMENTS = st.sampled_from([*WORDS, *ODDITIES])
-
-
-@fuzz
-@given(st.lists(FRAGMENTS, max_size=30).map("".join) | st.text() | st.binary())
-def test_any_text_gives_an_object_or_a_fault(text: str | bytes) -> None:
-    """Invariant: an object, or None with at least one printable line; nothing is raised."""
-    value, lines = read(text)
-    assert isinstance(value, dict) or (value is None and lines)
-    assert all(line.startswith("x: ") and printable(line) == line for line in lines)
