@@ -252,9 +252,6 @@ def test_a_body_longer_than_the_largest_object_is_an_error(
     assert f"more than {longest or 1048576} bytes" in caught.value.detail
 
 
-# --- long uploads
-
-
 # --- a response before the end of the upload
 
 

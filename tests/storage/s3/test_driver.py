@@ -17,7 +17,6 @@ from hashlib import md5, sha256
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from ssbench.core.content import SyntheticSource
 from ssbench.core.errors import StorageError, UsageError
@@ -570,10 +569,12 @@ def test_a_listing_of_prefixes_that_advances_without_end_ends() -> None:
         )
         return listing_page(token=f"t{next(tokens)}", more=names)
 
-    with driver_on(page, kind=open_admin, bucket="b") as (admin, heard):
-        admin._settings = replace(admin._settings, listed_max=20_000)
-        with pytest.raises(StorageError, match=r"^b: .* no end after 21,000 .* --max-listed"):
-            admin.list_containers("", "", 10)
+    changes = {"listed_max": 20_000}
+    with (
+        driver_on(page, kind=open_admin, changes=changes, bucket="b") as (admin, heard),
+        pytest.raises(StorageError, match=r"^b: .* no end after 21,000 .* --max-listed"),
+    ):
+        admin.list_containers("", "", 10)
     assert len(heard) == 21  # a page counts as a full one
 
 
