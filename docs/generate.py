@@ -7,7 +7,7 @@ Such a part stands between two comments, which readers of the page don't see::
     .. made until here
 
 The text behind the colon is a function below and its arguments. ``--check`` writes nothing, and
-exits with 1 if a page is not what the code says; a test does so.
+exits with 1 if a page is not what the code says; ``make check`` does so.
 """
 
 from __future__ import annotations

@@ -40,7 +40,6 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.rst"), *ROOT.glob("docs/**/*.rst")])
 PAGES.remove(ROOT / "docs/index.rst")  # docs/README.rst with directives that only Sphinx has
 README = ROOT / "README.rst"
-SCENARIOS = ROOT / "docs/reference/scenarios.rst"
 
 
 @cache

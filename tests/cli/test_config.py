@@ -48,12 +48,8 @@ def test_the_noop_store_moves_no_data(words: str) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ("--noop --verify", "--verify has nothing to check with --noop"),
-        ("--noop -s -", "-s -: standard output is for the report; name a file"),
         ("--noop --sweep users=1,2 -s -", "-s -: standard output is for the report"),
         (f"--embedded-swift {LOGIN}", "--embedded-swift has its own user and URL"),
-        ("--noop --workers 2 --expect-workers 1", "--expect-workers 1 is fewer than the 2 of"),
-        ("--noop --threshold throughput>1MB/s", "with --noop nothing is moved"),
         ("--noop --sweep users=1,2 -u 3", "--sweep sets the users: leave out -u"),
         ("--noop --sweep rate=1,2 --rate 3", "--sweep sets the rate: leave out --rate"),
         ("--noop --zmq-control-port 13579", "13579: give three different ports"),

@@ -37,25 +37,13 @@ def test_the_canned_scenarios_are_listed_with_a_line_each(shell: Shell) -> None:
 
 # Scenarios --------------------------------------------------------------------------------
 
-MISTAKES = {
-    "not JSON": ("{", ": 1:2: "),
-    "empty": ("", "empty.scenario"),
-    "a list": ("[]", "an object"),
-    "an unknown key": ('{"nmae": "x"}', "nmae"),
-    "nothing in it": ("{}", "sizes: missing"),
-}
 
-
-@pytest.mark.parametrize(("text", "word"), MISTAKES.values(), ids=MISTAKES)
-def test_a_faulty_scenario_has_status_2_and_names_the_place(
-    shell: Shell, tmp_path: Path, text: str, word: str
-) -> None:
-    path = tmp_path / "empty.scenario"
-    path.write_text(text)
+def test_a_faulty_scenario_has_status_2_and_names_the_place(shell: Shell, tmp_path: Path) -> None:
+    path = tmp_path / "own.scenario"
+    path.write_text('{"nmae": "x"}')
     said = shell("run-scenario", "-f", path, "--noop")
     assert (said.status, said.out) == (2, "")
-    assert str(path) in said.err
-    assert word in said.err
+    assert f"{path}: nmae: unknown key" in said.err
     assert not list(tmp_path.glob("**/*.stat.gz"))
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from docs.shellfiles import parsers
 from ssbench import __version__
-from ssbench.cli.commands import COMMANDS, Command, master_parser
+from ssbench.cli.commands import COMMANDS, master_parser
 from ssbench.cli.parser import LETTERS
 from ssbench.cli.worker_options import WORKER, worker_parser
 from ssbench.commands.bench.settings import bench_words
@@ -21,10 +21,6 @@ from tests.cli.shell import Shell
 def master(text: str) -> argparse.Namespace:
     words = text.split()
     return master_parser(words).parse_args(words)
-
-
-def names_of(command: Command) -> set[str]:
-    return {row.name for row in command.rows}
 
 
 @pytest.mark.parametrize(
@@ -296,23 +292,6 @@ def test_a_command_for_ssh_has_the_quotes_of_a_shell(shell: Shell) -> None:
         assert f"{text!r}: give a command, as in 'ssh -i" in said.err
 
 
-def test_existing_objects_are_for_scenarios_only() -> None:
-    rows = {command: {row.name for row in each.rows} for command, each in COMMANDS.items()}
-    assert [name for name, each in rows.items() if "existing" in each] == [
-        "run-scenario", "find-limit", "ab",
-    ]  # fmt: skip
-
-
-def test_find_limit_has_the_run_options_that_it_does_not_set_itself() -> None:
-    run = {row.name for row in COMMANDS["run-scenario"].rows}
-    find = {row.name for row in COMMANDS["find-limit"].rows}
-    assert run - find == {
-        "operations", "seconds", "rate", "cooldown", "sweep", "auto_stop",
-        "auto_stop_window_s", "abort_window_s", "auto_stop_percent", "thresholds", "junit",
-        "repeat", "resume_cleanup",
-    }  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("line", "values"),
     [
@@ -467,14 +446,6 @@ def test_options_of_unused_commands_are_not_built() -> None:
 def test_a_command_has_the_same_help_alone_as_among_all(command: str, shell: Shell) -> None:
     among_all = ALL_PARSERS[f"ssbench-master {command}"]
     assert shell(*command.split(), "-h") == (0, among_all.format_short_help(), "")
-
-
-@pytest.mark.parametrize(
-    "command", [name for name, each in COMMANDS.items() if "drain_timeout_s" in names_of(each)]
-)
-def test_commands_that_run_operations_have_the_limits_of_a_run(command: str) -> None:
-    wanted = {"retries", "operation_timeout_s", "max_consecutive_errors", "profile", "stats_file"}
-    assert names_of(COMMANDS[command]) >= wanted
 
 
 @pytest.mark.parametrize(

@@ -11,18 +11,13 @@ from ssbench.core.scenario.scenario import Scenario
 from tests.cli.shell import Shell
 
 
-@pytest.mark.parametrize(
-    ("name", "why"), [("x" * 300, "File name too long"), ("there", "it exists; name a new file")]
-)
-def test_an_output_that_cannot_be_written_is_a_usage_error(
-    shell: Shell, name: str, why: str
-) -> None:
+def test_an_output_that_is_there_is_a_usage_error(shell: Shell) -> None:
     (shell.folder / "there").touch()
-    words = ["--from-container", "c", "--output", shell.folder / name]
+    words = ["--from-container", "c", "--output", shell.folder / "there"]
     said = shell("make-scenario", *words, "--storage", "file", "--path", shell.folder)
     assert said.status == 2
     assert said.err.startswith("ssbench-master: --output ")
-    assert said.err.endswith(f"{why}\n")
+    assert said.err.endswith("it exists; name a new file\n")
 
 
 @pytest.fixture

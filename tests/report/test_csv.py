@@ -7,11 +7,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from ssbench import report
 from ssbench.core.model import Phase
 from ssbench.core.records import HostRecord, PhaseRecord, Record
 from ssbench.core.stats.host_metrics import FIGURES
-from ssbench.core.stats.run_stats import RunStats
 from ssbench.report import dstat_head, dstat_rows, host_columns, host_rows, hosts_of
 from tests.report import runs
 
@@ -23,17 +21,6 @@ def test_no_text_of_others_is_a_formula(name: str) -> None:
     cells = [cell for line in lines for cell in next(csv.reader([line]))]
     assert name.encode("unicode_escape").decode() in " ".join(cells)
     assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@", "\t", "\r"))]
-
-
-# --rps-histogram and --time-series
-
-
-def rps(stats: RunStats) -> str:
-    return report.rps_csv(report.of_run(stats))
-
-
-def of(*rows: object) -> RunStats:
-    return runs.stats_of([runs.header(), runs.batch(list(rows))])  # type: ignore[arg-type]
 
 
 # --host-stats
