@@ -31,6 +31,7 @@ from ssbench.report.model import (
     Row,
     Section,
     Table,
+    judged_latency,
     latency_text,
     percent_text,
     percentile_row,
@@ -229,12 +230,8 @@ def _figures(report: Report, row: Row, most: int | None) -> Iterator[str]:
                 continue
             worst = "" if most else f"  {printable(found.worst_id or '')}"
             yield f"{_INDENT}{title}:{cells}  ({label}){worst}".rstrip()
-    service, response = row["last_byte_latency"], row["response_time"]
-    if service.count:
-        title = "Service time (from start)" if response else "Last-byte"
-        shown = {f"{title} percentiles:": service}
-        if response:
-            shown["Response time (from due) percentiles:"] = response
+    shown, service = dict(_percentile_lines(row)), row["last_byte_latency"]
+    if shown:
         longest = max(map(len, shown))
         lines = [["".ljust(longest), *map(percentile_name, service.percentiles)]]
         for title, found in shown.items():
@@ -243,6 +240,16 @@ def _figures(report: Report, row: Row, most: int | None) -> Iterator[str]:
         yield from (f"{_INDENT[2:]}{line}" for line in aligned(lines, most and most - 5))
     if most and service.worst_id:
         yield f"{_INDENT}Worst latency TX ID: {printable(service.worst_id)}"
+
+
+def _percentile_lines(row: Row) -> Iterator[tuple[str, Distribution]]:
+    """The latencies of which all percentiles are shown, by their titles."""
+    service, response = row["last_byte_latency"], row["response_time"]
+    if service.count:
+        title = "Service time (from start)" if response else "Last-byte"
+        yield f"{title} percentiles:", service
+    if response:
+        yield "Response time (from due) percentiles:", response
 
 
 def _counts(row: Row, most: int | None, *, throughput: bool) -> Iterator[str]:
@@ -320,13 +327,12 @@ def _stages(report: Report, most: int | None) -> Iterator[str]:
     yield table.title
     rows = []
     for number, row in enumerate(table.rows, 1):
-        latencies = (row["response_time"] or row["last_byte_latency"]).percentiles
         rows.append({
             **row,
             "name": shortened(printable(row["name"]), _NAME_WIDTH) or str(number),
             "users": _users(row["users"], row),
             "rate": _rate(row),
-            **percentile_row("service", latencies),
+            **percentile_row("service", judged_latency(row).percentiles),
         })  # fmt: skip
     # The latencies are response times already, where the load had due times.
     figures = [
@@ -409,15 +415,12 @@ def _classic_figures(report: Report, row: Row, _most: int | None) -> Iterator[st
     yield from _more_counts(row)
     if report.legacy:
         return
-    service, response = row["last_byte_latency"], row["response_time"]
-    title = "Service time (from start)" if response else "Last-byte"
-    for name, found in ((title, service), ("Response time (from due)", response)):
-        if found and found.count:
-            shown = ", ".join(
-                f"{percentile_name(each)} {'N/A' if value is None else f'{value / 1e6:.3f} ms'}"
-                for each, value in found.percentiles.items()
-            )
-            yield f"       {name} percentiles: {shown}"
+    for title, found in _percentile_lines(row):
+        shown = ", ".join(
+            f"{percentile_name(each)} {'N/A' if value is None else f'{value / 1e6:.3f} ms'}"
+            for each, value in found.percentiles.items()
+        )
+        yield f"       {title} {shown}"
 
 
 def _latency_line(title: str, found: Distribution, percent: float, label: str) -> str:

@@ -89,7 +89,7 @@ def run_charts(stats: RunStats) -> Iterator[Chart]:
 
     yield over_time("Throughput", "operations/s", RATE, "operations/s", "errors/s")
     yield over_time("Data moved", "MB/s", THROUGHPUT, "MB/s")
-    kind = "response" if stats.total().response.histogram.count else "service"
+    kind = "response" if stats.total().has_due_times else "service"
     kinds = dict.fromkeys((kind, "service"))
     names = [_named(kind, percent) for kind in kinds for percent in _PARTS]
     yield over_time("Latency", "ms", LATENCY, *names, y_log=True)
@@ -218,8 +218,7 @@ def _causes(stats: RunStats) -> Iterator[Line]:
 
 def by_response(tallies: Iterable[Tally]) -> bool:
     """Whether all have response times, so that these are drawn and compared."""
-    return all(each.response.histogram.count or not each.last_byte.histogram.count
-               for each in tallies)  # fmt: skip
+    return all(each.has_due_times or not each.last_byte.histogram.count for each in tallies)
 
 
 def _distribution(title: str, named: Sequence[tuple[str, Tally]]) -> Chart:

@@ -418,7 +418,7 @@ def operation_facts(
 def tally_facts(tally: Tally, percents: Sequence[float]) -> list[Fact]:
     latencies = (tally.headers, tally.first_byte, tally.last_byte, tally.response)
     headers, first, last, due = (_distribution(each, percents) for each in latencies)
-    response = due if due.count else None
+    response = due if tally.has_due_times else None
     return [
         *_counts(tally),
         # CSV has a column for each of their figures.

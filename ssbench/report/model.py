@@ -141,6 +141,18 @@ class Distribution(Struct, frozen=True):
         return sparse_of(self.percentiles)
 
 
+def judged_latency(row: Row) -> Distribution:
+    """Of a row with the figures of operations, the latencies that people judge it by: response
+    times where its operations had due times, otherwise service times."""
+    found: Distribution = row["response_time"] or row["last_byte_latency"]
+    return found
+
+
+def latency_name(rows: Iterable[Row]) -> str:
+    """What these latencies are: "response time" if those of any row are."""
+    return "response time" if any(row["response_time"] for row in rows) else "service time"
+
+
 class Interval(Struct, frozen=True):
     """An estimate, and the confidence interval around it; None where unknown."""
 

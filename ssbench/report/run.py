@@ -60,6 +60,7 @@ from ssbench.report.model import (
     all_percentiles,
     as_row,
     fact,
+    latency_name,
     percentile_column,
     percentile_facts,
     percentile_row,
@@ -101,8 +102,7 @@ def of_run(
         for each in _AROUND
     ]
     stages = [_stage(stats, index, percents) for index in range(stats.stage_count)]
-    is_open = any(mark.rate for mark in stats.run.stages)
-    stages_title = f"STAGES (latencies: {'response' if is_open else 'service'} time)"
+    stages_title = f"STAGES (latencies: {latency_name(map(as_row, stages))})"
     thresholds = thresholds_of_run(stats, thresholds)
     judged = [threshold_facts(threshold.judge(stats)) for threshold in thresholds]
     classes = [each for row in map(as_row, operations) for each in row["size_classes"].rows]

@@ -20,7 +20,6 @@ from ssbench.report.model import (
     SECONDS,
     THROUGHPUT,
     WORD,
-    Distribution,
     Fact,
     Row,
     Section,
@@ -28,6 +27,8 @@ from ssbench.report.model import (
     Table,
     change_text,
     fact,
+    judged_latency,
+    latency_name,
     latency_text,
     rate_text,
 )
@@ -56,9 +57,7 @@ def of_run(sections: Mapping[str, Section], steady: bool | None, stats_file: str
     errors = sections["errors"].tables[0].rows
     thresholds = sections["thresholds"].tables[0].rows
     stages = sections["stages"].tables[0].rows
-    is_open = total["response_time"] is not None
-    latency: Distribution = total["response_time"] or total["last_byte_latency"]
-    name = "response time" if is_open else "service time"
+    latency, name = judged_latency(total), latency_name([total])
     p50, p99, worst = (latency.percentiles[percent] for percent in (50, 99, 100))
     findings = [note.figures for note in sections["steadiness"].notes or ()]
     warmup_s = max([run["warmup_s"], *(stage["warmup_s"] for stage in stages)])

@@ -40,6 +40,8 @@ from ssbench.report.model import (
     Table,
     Unit,
     change_text,
+    judged_latency,
+    latency_name,
     latency_text,
     percent_label,
     percent_text,
@@ -228,11 +230,10 @@ def _run(report: Report) -> Iterator[Table]:
 
 
 def _figures(title: str, named: Sequence[tuple[str, Row]]) -> Table:
-    """Figures of operations, and latencies, which are response times where there are any."""
-    kind = "response" if any(row["response_time"] for _name, row in named) else "service"
+    """Figures of operations, and their latencies."""
     rows, latencies = [], dict[str, float | None]()
     for name, row in named:
-        found: Distribution = row["response_time"] or row["last_byte_latency"]
+        found = judged_latency(row)
         percentiles = {percent_label(each): value for each, value in found.percentiles.items()}
         latencies = {"mean": found.mean, **percentiles}
         rows.append({**row, "name": name, **latencies})
@@ -241,7 +242,7 @@ def _figures(title: str, named: Sequence[tuple[str, Row]]) -> Table:
         *titled(columns_of("operations"), rows),
         *(Column(label, LATENCY, label) for label in latencies),
     ]
-    return Table(title, columns, rows, f"{title} (latencies: {kind} time)")
+    return Table(title, columns, rows, f"{title} (latencies: {latency_name(rows)})")
 
 
 def titled(columns: Sequence[Column], rows: Sequence[Row]) -> list[Column]:

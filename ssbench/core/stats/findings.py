@@ -227,7 +227,7 @@ def bottleneck(stats: RunStats, verdict: HeadroomVerdict) -> Bottleneck:
     found = arrivals(stats)
     if found and found.missed:
         return Bottleneck.BEHIND
-    return Bottleneck.RATE if stats.total().response.histogram.count else Bottleneck.CLOSED_LOOP
+    return Bottleneck.RATE if stats.total().has_due_times else Bottleneck.CLOSED_LOOP
 
 
 class Omission(Struct, frozen=True):

@@ -363,7 +363,7 @@ class RunStats:
             if total.operations:
                 sums.merge(total)
                 sums.service.merge(total.last_byte.histogram)
-                sums.response = total.response.histogram if total.response.histogram.count else None
+                sums.response = total.response.histogram if total.has_due_times else None
                 only = name if names.count(name) == 1 else f"{name} ({at + 1})"
                 found.append(Source(only, "", self._timed(sums, at)))
         return found

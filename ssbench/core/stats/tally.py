@@ -297,6 +297,11 @@ class Tally(Counts):
     response: Latency = field(default_factory=Latency)
     parts: PartTimes = field(default_factory=PartTimes)  #: of objects that were moved in parts
 
+    @property
+    def has_due_times(self) -> bool:
+        """Whether response times are known, by which it is judged; otherwise by service times."""
+        return bool(self.response.histogram.count)
+
     def add_latencies(self, group: ResultGroup) -> None:
         """Record the latencies of a group of successes."""
         for name in LATENCIES:

@@ -154,7 +154,7 @@ def latency_of(name: str, tally: Tally) -> str | None:
     match = LATENCY.fullmatch(name)
     if match is None:
         return None
-    return _LATENCIES[match[1]] or ("response" if tally.response.histogram.count else "last_byte")
+    return _LATENCIES[match[1]] or ("response" if tally.has_due_times else "last_byte")
 
 
 def is_sparse(percent: float, count: int) -> bool:
