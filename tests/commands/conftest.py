@@ -7,9 +7,9 @@ import pytest
 
 from ssbench.core.messages import ControlState
 from ssbench.transport.master_transport import MasterTransport
-from tests.cli.conftest import interrupted_cleanup, shell
+from tests.cli.conftest import shell
 
-__all__ = ["interrupted_cleanup", "shell"]
+__all__ = ["shell"]
 
 
 @pytest.fixture

@@ -1,3 +1,3 @@
-from tests.cli.conftest import interrupted_cleanup, shell
+from tests.cli.conftest import shell
 
-__all__ = ["interrupted_cleanup", "shell"]
+__all__ = ["shell"]

@@ -63,9 +63,3 @@ def test_a_non_blocking_descriptor_drops_text_and_stays_open() -> None:
     stream.close()
     os.close(reader)
     os.close(writer)
-
-
-def test_the_size_follows_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "33")
-    monkeypatch.setenv("LINES", "7")
-    assert Screen(io.StringIO()).size == (33, 7)

@@ -7,7 +7,6 @@ import pytest
 
 from benchmarks.soak.faults import EVERY_S, KINDS, Fault, draw
 
-ALL = frozenset(KINDS)
 SLOTS = (frozenset({"stop"}), frozenset({"kill", "stop"}), frozenset({"kill", "stop", "cut"}))
 SEEDS = range(20)
 
