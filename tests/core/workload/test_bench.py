@@ -25,7 +25,8 @@ from ssbench.core.operations import (
     Operation,
 )
 from ssbench.core.scenario.scenario import Scenario
-from ssbench.core.workload.bench import BenchPlan, BenchWorkload, bench_jobs, why_not_held
+from ssbench.core.workload.bench import BenchWorkload, bench_jobs, why_not_held
+from ssbench.core.workload.picker import BenchPlan
 from ssbench.core.workload.population import History, Population, Version
 from ssbench.core.workload.workload import CleanupWorkload, Workload, initial_jobs, note_version
 from tests.core.workload.scenes import all_jobs, bench, scenario, size_class

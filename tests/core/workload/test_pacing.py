@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from ssbench.core.arrivals import MODELS, poisson, uniform
 from ssbench.core.model import SECOND_NS, Stage
 from ssbench.core.units import MAX_RATE
-from ssbench.core.workload.bench import BenchPlan, BenchWorkload, bench_jobs
+from ssbench.core.workload.bench import BenchWorkload, bench_jobs
 from ssbench.core.workload.pacing import (
     LOOKAHEAD_NS,
     MAX_COUNTED,
@@ -24,6 +24,7 @@ from ssbench.core.workload.pacing import (
     DueTimes,
     due_times,
 )
+from ssbench.core.workload.picker import BenchPlan
 from ssbench.core.workload.population import Population
 from tests.core.workload.scenes import scenario, size_class
 

@@ -9,7 +9,7 @@ from random import Random
 from ssbench.core.model import Job, SizeClass
 from ssbench.core.operations import POST, READ, UPDATE
 from ssbench.core.scenario.values import crud_profile, operations
-from ssbench.core.workload.bench import BenchPlan, NoJob, Streams, TargetPicker
+from ssbench.core.workload.picker import BenchPlan, NoJob, Streams, TargetPicker
 from ssbench.core.workload.population import Population
 
 ALL = (0.25, 0.25, 0.25, 0.25)

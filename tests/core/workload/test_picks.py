@@ -14,7 +14,8 @@ from ssbench.core.model import Job, SizeClass
 from ssbench.core.operations import CREATE, DELETE, READ, UPDATE
 from ssbench.core.picks import AgeIndex, Pick, Shuffle
 from ssbench.core.scenario.values import profile
-from ssbench.core.workload.bench import BenchPlan, BenchWorkload
+from ssbench.core.workload.bench import BenchWorkload
+from ssbench.core.workload.picker import BenchPlan
 from ssbench.core.workload.population import Population
 from tests.core.workload.scenes import all_jobs
 

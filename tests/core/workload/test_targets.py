@@ -27,7 +27,8 @@ from ssbench.core.operations import (
     Target,
 )
 from ssbench.core.scenario.values import mix
-from ssbench.core.workload.bench import BenchPlan, BenchWorkload
+from ssbench.core.workload.bench import BenchWorkload
+from ssbench.core.workload.picker import BenchPlan
 from ssbench.core.workload.population import Population
 from ssbench.core.workload.workload import CleanupWorkload
 
