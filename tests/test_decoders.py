@@ -575,7 +575,7 @@ DECODERS: dict[str, Decoder] = {
     "hosts": Decoder(
         hosts,
         lambda: [b"bench-{01..20}:4,admin@[2001:db8::7]\n# c\na{b,c{1..3}}:auto"],
-        _TEXT_WORDS,
+        (*_TEXT_WORDS, b",-"),
     ),
     "key": Decoder(key_file, lambda: recorded("keys"), _TEXT_WORDS),
     "access-log": Decoder(log_line, _elsewhere("commands.test_log_formats:SEEDS"), _TEXT_WORDS),
