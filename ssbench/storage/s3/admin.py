@@ -207,9 +207,17 @@ class S3Admin(S3Client):
 
     def _make(self, container: str, found: ContainerInfo | None) -> None:
         place = self.place(container)
-        if found is None and not self._own.bucket:
-            self._make_bucket(place)
-        self._put_mark(place)
+        is_new = found is None and not self._own.bucket and self._make_bucket(place)
+        try:
+            self._put_mark(place)
+        except StorageError as error:
+            owner = self._own.bucket_owner
+            if is_new and owner and error.status == 403:
+                with suppress(StorageError):  # clean-up would leave it alone, without the mark
+                    self._is_there("DELETE", _of_any_owner(place), place.bucket_path)
+                what = f"buckets of these keys are not of account {owner} (--s3-bucket-owner)"
+                raise StorageError(ErrorKind.STATUS, f"{what}, or: {error.detail}") from error
+            raise
         if not self._has_listed:
             self._check_listing(container)
 
@@ -230,22 +238,23 @@ class S3Admin(S3Client):
                     self._is_there("DELETE", place, place.bucket_path)
             raise
 
-    def _make_bucket(self, place: Place) -> None:
+    def _make_bucket(self, place: Place) -> bool:
+        """Whether it is new; another master may make it at the same moment."""
         region = self.signer.region
         body = b""
         if region not in ("", "us-east-1"):  # that is the default, and may not be named
             constraint = f"<LocationConstraint>{region}</LocationConstraint>"
             body = f"<CreateBucketConfiguration>{constraint}</CreateBucketConfiguration>".encode()
         # It belongs to nobody yet; and Amazon's CreateBucket has no expected owner.
-        new = place._replace(headers=place.headers.splitlines(True)[0])
         try:
-            self.request("PUT", new, place.bucket_path, body=body)
+            self.request("PUT", _of_any_owner(place), place.bucket_path, body=body)
         except StorageError as error:
             if error.status != 409:
                 raise
-            # Another master may have made it at this moment.
             if not self._is_there("HEAD", place, place.bucket_path):
                 raise StorageError(ErrorKind.STATUS, error.detail) from error
+            return False
+        return True
 
     def _put_mark(self, place: Place) -> None:
         headers = upload_metadata(self._settings)
@@ -487,3 +496,8 @@ class S3Admin(S3Client):
         response = Xml(limit)
         self.request("GET", place, path, query, collector=response)
         return response
+
+
+def _of_any_owner(place: Place) -> Place:
+    """The same place, without the account that its bucket must belong to."""
+    return place._replace(headers=place.headers.splitlines(True)[0])

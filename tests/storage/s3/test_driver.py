@@ -368,6 +368,31 @@ def test_administration_names_the_expected_owner_where_there_is_a_bucket() -> No
     ]  # fmt: skip
 
 
+def test_a_new_bucket_of_another_owner_than_expected_does_not_stay() -> None:
+    """Clean-up would leave it alone, as the mark was refused."""
+    buckets = set[str]()
+
+    def answer(request: Request) -> bytes:
+        path = request.target.partition("?")[0]
+        bucket, _, key = path[1:].partition("/")
+        if request.method == "PUT" and not key:
+            buckets.add(bucket)
+        elif bucket not in buckets:
+            return response(404, error("NoSuchBucket"))
+        elif "x-amz-expected-bucket-owner" in request.headers:
+            return response(403, error("AccessDenied"))
+        elif request.method == "DELETE":
+            buckets.remove(bucket)
+        return ok()
+
+    with (
+        driver_on(answer, kind=open_admin, bucket_owner="123456789012") as (admin, _),
+        pytest.raises(StorageError, match=r"account 123456789012 \(--s3-bucket-owner\)"),
+    ):
+        admin.make_container("ssbench_000001")
+    assert buckets == set()
+
+
 # --- Names
 
 
