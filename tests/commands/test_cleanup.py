@@ -19,8 +19,6 @@ from ssbench.core.naming import RUN_HEADER
 from ssbench.core.operations import CREATE
 from ssbench.core.scenario.values import container_name
 from ssbench.live.terminal import make_progress
-from ssbench.runner.orphans import OrphanedObjects
-from ssbench.storage.base import OpenUpload
 from ssbench.storage.retrying_client import RetryingClient
 from tests.cli.shell import Shell, stat_file
 from tests.commands.test_run_scenario import run_against
@@ -29,7 +27,7 @@ from tests.fakes.http_server import FakeContainer
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
 from tests.fakes.terminal import FakeTerminal
 from tests.report import runs
-from tests.runner.test_resume import IN_PARTS, NAMING, RUN, orphans_by, row, stored
+from tests.runner.test_resume import NAMING, RUN, orphans_by, row, stored
 
 
 class Command:
@@ -261,11 +259,10 @@ def orphaned(
     *rows: Result,
     answer: str = "",
     use_existing: bool = False,
-    left: OrphanedObjects | None = None,
     **options: Any,
 ) -> Command:
     """--resume-cleanup of a run with these results."""
-    found = left or orphans_by(*rows)
+    found = orphans_by(*rows)
     return Command(
         lambda cleaner: delete_orphans(cleaner, found, use_existing=use_existing),
         storage.store, answer, storage=storage, **options,
@@ -352,14 +349,6 @@ def test_orphaned_objects_are_deleted_only_on_confirmation(answer: str, is_kept:
     assert done.status is (ExitStatus.FAILED if is_kept else ExitStatus.OK)
     assert bool(storage.store.containers["b_000001"].objects) is is_kept
     assert ("Nothing was deleted." in done.err) is is_kept
-
-
-def test_open_uploads_are_counted_beside_objects() -> None:
-    storage = stored((0, 10))
-    storage.store.containers["b_000001"].uploads = [OpenUpload(NAMING.object(0, 13), "1")]
-    done = orphaned(storage, left=OrphanedObjects(IN_PARTS, RUN))
-    assert done.err.startswith(f"Deleting 1 object and 1 open upload of run {RUN}")
-    assert without_time(done.out) == f"Deleted 1 object and 1 open upload of run {RUN}.\n"
 
 
 @pytest.mark.parametrize("after", ["list_objects", "delete_object"])
