@@ -27,7 +27,8 @@ from tests.servers.programs import PROGRAMS, has_ipv6
 ROOT = Path(__file__).resolve().parent.parent
 VENV = Path(sys.prefix)
 #: As ``make test`` has them.
-PYTEST = ["-m", "pytest", "--dist", "loadfile", "--no-loadscope-reorder", "-m", "not slow"]
+PYTEST = ["-m", "pytest", "-m", "not slow"]
+DIVIDED = ["--dist", "loadfile", "--no-loadscope-reorder", "-n"]
 #: Settings that people have, and that no test may see.
 SETTINGS = {
     "HOME": "/nonexistent", "XDG_CONFIG_HOME": "/nonexistent", "XDG_CACHE_HOME": "/nonexistent",
@@ -221,9 +222,11 @@ def run(name: str, arguments: list[str]) -> tuple[int, str]:
         for one in chosen:
             how |= stack.enter_context(VARIATIONS[one]())
         python = how.python or sys.executable
-        command = [*how.prefix, python, *PYTEST, "-n", str(how.processes or 8), *how.options]
+        command = [*how.prefix, python, *PYTEST, *DIVIDED, str(how.processes or 8), *how.options]
         environment = {**os.environ, **how.environment}
         environment["PATH"] = os.pathsep.join([os.environ["PATH"], *how.path])
+        rewrite = [python, *PYTEST, "--collect-only", *arguments]  # asserts, for all processes
+        subprocess.run(rewrite, cwd=ROOT, stdout=subprocess.DEVNULL)
         if "no-ipv6" in chosen:  # the tests that need it are left out
             environment.pop("SSBENCH_ALL_SERVERS", None)
         closing = "no closing line"
