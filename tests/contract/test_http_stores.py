@@ -30,6 +30,7 @@ from ssbench.core.naming import pack_names
 from ssbench.core.operations import (
     CREATE,
     ENSURE,
+    GET_TAGS,
     HEAD,
     LIST,
     LIST_ALL,
@@ -49,8 +50,8 @@ from ssbench.storage.options import shown_url
 from ssbench.storage.registry import ROWS, load, open_admin, open_store
 from tests.contract.stores import OVER_HTTP, driver_on, scripted_driver
 from tests.fakes.answered_store import SIZES, Request, always, response
-from tests.fakes.scripted_server import Peer, answering, ok
-from tests.fakes.served_pool import dripping
+from tests.fakes.scripted_server import Peer, Script, answering, ok
+from tests.fakes.served_pool import dripping, endless
 
 SUPPORTED = [
     (name, OPERATIONS[number])
@@ -141,6 +142,28 @@ def test_the_deadline_reaches_the_engine(name: str) -> None:
     ):
         store.actions[READ](job(READ), perf_counter_ns() + 30_000_000)
     assert caught.value.kind is ErrorKind.OPERATION_TIMEOUT
+
+
+#: How a response with tags is sent, its start, the part that is repeated, and the error.
+TAGS_THAT_NEVER_END = [
+    (dripping, b"<Tagging>", b" ", ErrorKind.OPERATION_TIMEOUT),
+    (endless, b"<Tagging>", b" " * 65536, ErrorKind.OVERLONG),
+]
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize(("how", "start", "part", "kind"), TAGS_THAT_NEVER_END)
+def test_a_response_with_tags_that_never_ends_is_an_error(
+    how: Callable[[bytes, bytes], Script], start: bytes, part: bytes, kind: ErrorKind
+) -> None:
+    script = how(b"HTTP/1.1 200 OK\r\n\r\n" + start, part)
+    within_ns = 300_000_000 if kind is ErrorKind.OPERATION_TIMEOUT else 60_000_000_000
+    with (
+        scripted_driver("s3", script, network_timeout_s=30.0) as (store, _),
+        pytest.raises(StorageError) as caught,
+    ):
+        store.actions[GET_TAGS](job(GET_TAGS), perf_counter_ns() + within_ns)
+    assert caught.value.kind is kind
 
 
 @pytest.mark.parametrize("name", OVER_HTTP)

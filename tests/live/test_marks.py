@@ -164,6 +164,25 @@ def test_what_is_no_request_has_no_answer_and_does_no_harm(sent: bytes) -> None:
     assert os.getpid() not in [each.pid for each in control.masters()]
 
 
+def test_a_master_takes_no_request_of_another_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their side checks nothing, so the master's has to."""
+    monkeypatch.setattr(control, "_user_of", lambda _connection: os.getuid() + 1)
+    marks: list[Any] = []
+    with (
+        control.controlled(lambda: ("ab", "small"), lambda *mark: marks.append(mark) or ""),
+        socket.socket(socket.AF_UNIX) as client,
+    ):
+        client.settimeout(30)
+        client.connect(f"\0ssbench-{os.getuid()}-{os.getpid()}")
+        try:
+            client.sendall(b'{"mark": "theirs"}')
+            client.shutdown(socket.SHUT_WR)
+            assert client.recv(100) == b""
+        except OSError:  # it was refused before all was sent
+            pass
+    assert marks == []
+
+
 def test_another_user_gets_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     with control.controlled(lambda: ("ab", "small"), lambda *_: ""):
         monkeypatch.setattr(control, "_user_of", lambda _connection: os.getuid() + 1)

@@ -140,6 +140,20 @@ def test_nothing_else_is_overwritten(path: Path, content: bytes) -> None:
     assert path.read_bytes() == content
 
 
+def test_a_stat_file_of_another_user_is_not_overwritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "theirs"
+    write_run(path)
+    path.chmod(0o644)
+    before = path.read_bytes()
+    monkeypatch.setattr(os, "geteuid", lambda: path.stat().st_uid + 1)
+    with pytest.raises(StatFileError, match="isn't overwritten: it belongs to another user"):
+        StatFileWriter.create(path, overwrite=True)
+    assert path.read_bytes() == before
+    assert path.stat().st_mode & 0o777 == 0o644
+
+
 @pytest.mark.parametrize("empty", [False, True])
 def test_an_existing_file_is_not_overwritten_by_default(path: Path, empty: bool) -> None:
     before = b"" if empty else write_run(path)
