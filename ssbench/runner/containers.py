@@ -15,7 +15,7 @@ from typing import Protocol, TypeVar
 from gevent.pool import Pool
 from msgspec import Struct
 
-from ssbench.core.errors import AuthError, SsbenchError, StorageError, outcome_of
+from ssbench.core.errors import AuthError, SsbenchError, StorageError
 from ssbench.core.model import ErrorKind
 from ssbench.core.naming import has_dot_segment
 from ssbench.core.settings import LISTED_MAX
@@ -133,19 +133,28 @@ def for_each(
     """Call ``work`` for each item, ``client.concurrency`` at a time, until the client is stopping.
 
     :param on_done: called with the number of items that are done, after each.
-    :raises SsbenchError: the first one that ``work`` raises; the others are ended.
+    :raises SsbenchError: the first one that ``work`` raises, when none is under way any more: one
+        that is cut off would leave a container half made.
     """
-    # Raised here: gevent prints exceptions that leave a greenlet.
+    failures: list[Exception] = []
+
+    def attempt(item: T) -> None:
+        try:
+            if not failures:
+                work(item)
+        except Exception as error:  # noqa: BLE001 - raised below: gevent prints what leaves a greenlet
+            failures.append(error)
+
     pool, wanted = Pool(client.concurrency), takewhile(lambda _: not client.stopping(), items)
-    outcomes = pool.imap_unordered(
-        lambda item: outcome_of(work, item), wanted, maxsize=client.concurrency
-    )
+    attempts = pool.imap_unordered(attempt, wanted, maxsize=client.concurrency)
     try:
-        for done, outcome in enumerate(outcomes, start=1):
-            outcome()
-            on_done(done)
+        for done, _ in enumerate(attempts, start=1):
+            if not failures:
+                on_done(done)
     finally:
         pool.kill()
+    if failures:
+        raise failures[0]
 
 
 #: Names per bulk delete. Swift accepts 10,000, but deletes two at a time within a request: smaller

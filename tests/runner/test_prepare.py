@@ -20,7 +20,7 @@ from ssbench.runner.prepare import (
     make_containers,
     mean_size,
 )
-from ssbench.storage.base import StoreLimits, StoreState
+from ssbench.storage.base import ContainerInfo, StoreLimits, StoreState
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
 from tests.runner.clients import client
 
@@ -156,6 +156,25 @@ def test_a_container_with_another_policy_is_rejected_by_name() -> None:
     )
     assert list(store.containers) == [NAMES[1], NAMES[0]]
     assert not store.containers[NAMES[1]].marker
+
+
+def test_containers_that_are_being_made_are_completed_when_one_fails() -> None:
+    """One that was cut off would stay without a mark, which no clean-up deletes."""
+    store = MemoryStore(pause=lambda: gevent.sleep(0))
+    store.add(NAMES[0], "precious")
+    begun: list[str] = []
+
+    class Slow(MemoryStorage):
+        def make_container(self, container: str, *given: Any) -> ContainerInfo | None:
+            begun.append(container)
+            for _ in range(20 if container != NAMES[0] else 0):
+                gevent.sleep(0)
+            return super().make_container(container, *given)
+
+    with pytest.raises(SsbenchError, match=r'"ssbench_000000" holds 1 object'):
+        make_containers(client(Slow(store, StorageSettings()), 4), NAMES)
+    assert set(begun) == set(store.containers) < set(NAMES)
+    assert all(store.containers[name].marker for name in begun[1:])
 
 
 def test_marks_are_checked_and_missing_containers_are_no_error() -> None:
