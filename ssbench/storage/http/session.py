@@ -271,6 +271,8 @@ class BoundedAdapter(HTTPAdapter):
         try:
             response = super().send(request, *args, **{**kwargs, "stream": True})
             response._content = _read(response)
+            # Some of the encodings that a response can name take time by the square of the length.
+            response.encoding = "utf-8"
         except (requests.RequestException, HTTPError, HTTPException, OSError) as error:
             self.close()
             if sockets.expired or isinstance(error, TimeoutError | ReadTimeoutError):
