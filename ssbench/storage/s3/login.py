@@ -26,7 +26,13 @@ import requests
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from ssbench.core.errors import AuthError, RejectedError, StorageError, UsageError
+from ssbench.core.errors import (
+    AuthError,
+    RejectedError,
+    SsbenchError,
+    StorageError,
+    UsageError,
+)
 from ssbench.core.hiding import Secrets
 from ssbench.core.option import of_options
 from ssbench.core.settings import Credentials
@@ -88,6 +94,7 @@ _PLACE_VARIABLES = (
 _UNUSED = ("cli_", "output", "role_session_name", "external_id", "duration_seconds", "mfa_serial",
            "sso_registration_scopes", "retry_mode", "max_attempts")  # fmt: skip
 _KEYS_WITHIN_S = 120.0  #: some ask the user for a code
+_CODE_SHOWN = 80  #: characters of a service's error code
 #: configparser takes time by the square of their number.
 _MANY_BLANKS = re.compile(r"[^\S\n]{200}")
 _INSTALL = "in ssbench's checkout, pip install '.[aws]'"
@@ -283,7 +290,18 @@ def read_keys(options: StoreOptions, values: Mapping[str, Any]) -> AwsKeys | Non
     if not all(given):
         missing = "access key ID" if given[1] else "secret access key"
         raise UsageError(f"credentials for S3 are incomplete: the {missing} is missing")
+    if not all(isinstance(each, str) and _encodable(each) for each in (*given, token)):
+        raise UsageError("credentials for S3: what was given for a key or the token is no text")
     return AwsKeys(given[0], given[1], token)
+
+
+def _encodable(text: str) -> bool:
+    """Whether it has no half of a surrogate pair, as JSON may have."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def read_customer_key(values: Mapping[str, Any], urls: Sequence[str]) -> str:
@@ -469,7 +487,7 @@ def _session(options: StoreOptions, values: Mapping[str, Any]) -> Any:
 
 
 class _Errors:
-    """Translates the errors of botocore. Their texts may quote what a program printed."""
+    """Translates the errors of botocore."""
 
     def __init__(self, options: StoreOptions, values: Mapping[str, Any]) -> None:
         self._name = _name(options, values)
@@ -478,14 +496,10 @@ class _Errors:
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if error is None:
+        # botocore lets any exception pass that a malformed answer causes.
+        if not isinstance(error, Exception) or isinstance(error, SsbenchError):
             return
-        from botocore.exceptions import (
-            BotoCoreError,
-            ClientError,
-            ConfigParseError,
-            ProfileNotFound,
-        )
+        from botocore.exceptions import ConfigParseError, ProfileNotFound
 
         if isinstance(error, ProfileNotFound):
             raise UsageError(
@@ -495,10 +509,29 @@ class _Errors:
             raise UsageError(f"{error.kwargs['path']}: not a file of AWS profiles") from None
         if isinstance(error, OSError) and error.filename:
             raise UsageError(f"{error.filename}: {error.strerror}") from None
-        if isinstance(error, BotoCoreError | ClientError | ValueError):
-            own = getattr(error, "kwargs", {}).get("provider") == "custom-process"
-            text = "credential_process failed" if own else str(error)
-            raise UsageError(f"profile {self._name}: {printable(text)}") from None
+        raise UsageError(f"profile {self._name}: {_own_words(error)}") from None
+
+
+#: What the texts of botocore's errors may have from others: a program, or a service.
+_QUOTED = {"error", "error_msg"}
+
+
+def _own_words(error: Exception) -> str:
+    """What botocore says of an error, without what a program or a service has said: it may repeat
+    a token that it was sent."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    if isinstance(error, ClientError):
+        code = printable(str(error.response.get("Error", {}).get("Code", "")))[:_CODE_SHOWN]
+        return f"{error.operation_name} was refused ({code}): aws sts get-caller-identity says more"
+    given = getattr(error, "kwargs", {})
+    if given.get("provider") == "custom-process":
+        return "credential_process failed"
+    if isinstance(error, BotoCoreError) and not _QUOTED & given.keys():
+        return printable(str(error))
+    source = given.get("provider") or given.get("endpoint_url")
+    whose = f" ({source})" if source else ""
+    return f"what gives its keys{whose} failed, or gave none that are valid"
 
 
 # Without it

@@ -302,6 +302,49 @@ def test_a_service_that_never_ends_its_response_gives_no_keys(
             read_keys(opened, option_values(OPTIONS, opened))
 
 
+@pytest.mark.parametrize("body", [
+    "[]", '"x"', "[" * 9999, "nothing", "{}",
+    '{"AccessKeyId": "A", "SecretAccessKey": "s", "Token": "t", "Expiration": 99999999999999999}',
+    '{"AccessKeyId": "A", "SecretAccessKey": "\\ud800", "Token": "t", "Expiration": "2099-01-01"}',
+    '{"AccessKeyId": 5, "SecretAccessKey": ["s"], "Token": {}, "Expiration": "2099-01-01"}',
+])  # fmt: skip
+def test_a_service_that_answers_with_no_keys_is_an_error_of_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str
+) -> None:
+    with LoopbackServer(Answer(200, {}, body.encode())) as server:
+        monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"{server.url}/keys")
+        with pytest.raises(UsageError, match=r"^(profile bare|credentials for S3): [^\n]+$"):
+            keys_of(tmp_path, "")
+
+
+def test_a_service_that_repeats_a_token_does_not_get_it_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """STS gets the token of a web identity, and a container's service that of its variable."""
+    (tmp_path / "token").write_text(SECRET)
+    role = f"role_arn = arn:aws:iam::1:role/x\nweb_identity_token_file = {tmp_path}/token\n"
+    said = f"<E><Error><Code>Denied\x9b</Code><Message>{SECRET}</Message></Error></E>".encode()
+    with LoopbackServer(Answer(400, {}, said)) as server:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_STS", server.url)
+        says = r"^profile bare: AssumeRoleWithWebIdentity was refused \(Denied[^\x9b]*\): aws sts"
+        with pytest.raises(UsageError, match=says) as caught:
+            keys_of(tmp_path, role)
+        assert SECRET not in str(caught.value)
+        monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"{server.url}/keys")
+        monkeypatch.setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN", SECRET)
+        says = r"^profile bare: what gives its keys \(container-role\) failed, or gave none"
+        with pytest.raises(UsageError, match=says) as caught:
+            keys_of(tmp_path, "")
+        assert SECRET not in str(caught.value)
+
+
+def keys_of(folder: Path, profile: str) -> AwsKeys | None:
+    """The keys of a profile that has none itself."""
+    (folder / "config").write_text(f"[profile bare]\nregion = x\n{profile}")
+    opened = options(environ={"AWS_CONFIG_FILE": str(folder / "config")}, profile="bare")
+    return read_keys(opened, option_values(OPTIONS, opened))
+
+
 @pytest.mark.parametrize(("environ", "given", "says"), [
     ({}, {}, "no credentials for S3"),
     ({"AWS_ACCESS_KEY_ID": "A"}, {}, "the secret access key is missing"),
