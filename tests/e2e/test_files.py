@@ -145,12 +145,13 @@ def test_a_worker_that_sees_the_same_directory_takes_part(
     assert (folder / ".ssbench").is_file()
 
 
+@pytest.mark.parametrize("allowed", [["--allow-path", "/elsewhere"], []])
 def test_a_worker_touches_only_directories_that_its_user_allows(
-    commands: Commands, folder: Path, tmp_path: Path
+    commands: Commands, folder: Path, allowed: list[str]
 ) -> None:
     """As if somebody else had listened at the master's ports first."""
     ports = free_ports()
-    worker = commands.worker("--allow-path", tmp_path / "elsewhere", *ports, "careful")
+    worker = commands.worker(*allowed, *ports, "careful")
     ended = commands.run(
         "-f", scenario(commands), "--expect-workers", 1, *store(folder), workers=None, ports=ports
     )

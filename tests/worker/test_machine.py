@@ -322,6 +322,15 @@ def test_a_worker_runs_no_more_users_than_it_offered() -> None:
     assert here.machine.status is ExitStatus.FAILED
 
 
+def test_a_worker_runs_no_more_users_in_groups_than_it_offered() -> None:
+    here = Script(concurrency=2)
+    here.hello()
+    here.join(users=2, groups={here.machine.incarnation: (2, 1)})
+    here.wait(1)
+    assert here.machine.phase is None
+    assert here.machine.status is ExitStatus.FAILED
+
+
 def test_large_results_are_split_into_messages_that_the_master_takes() -> None:
     here = at_work(users=64, concurrency=64)
     here.arrive(*range(1, 65))
