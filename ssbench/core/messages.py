@@ -56,7 +56,7 @@ from ssbench.core.columns import JOB_SCHEMAS, RESULT_SCHEMAS, Schemas
 from ssbench.core.cpu_profile import MAX_STACKS
 from ssbench.core.errors import MessageError, ProtocolError
 from ssbench.core.model import MAX_ADDRESSES
-from ssbench.core.text import MAX_KEY, printable
+from ssbench.core.text import MAX_DURATION_S, MAX_KEY, printable
 
 PROTOCOL = 4
 SECRET_BYTES = 16  #: of a worker
@@ -84,6 +84,7 @@ Natural = Annotated[int, Meta(ge=0)]
 Clock = Annotated[int, Meta(gt=-MAX_CLOCK_NS, lt=MAX_CLOCK_NS)]
 Duration = Annotated[int, Meta(ge=0, lt=MAX_CLOCK_NS)]
 Number = Annotated[float, Meta(ge=0, le=MAX_NUMBER)]
+Seconds = Annotated[float, Meta(ge=0, le=MAX_DURATION_S)]  #: what an option can be
 Numbers = Annotated[Sequence[Natural], Meta(max_length=MAX_NUMBERS)]
 Text = Annotated[str, Meta(max_length=MAX_TEXT)]
 Name = Annotated[str, Meta(max_length=MAX_NAME)]
@@ -177,9 +178,9 @@ class NetworkCheck(NamedTuple):
     incarnation: Natural  #: the worker
     host: Name  #: to connect to; "": the master's, as the worker knows it
     port: Natural
-    seconds: Number  #: of each direction
+    seconds: Seconds  #: of each direction
     size_bytes: Natural  #: to send in each direction instead; 0: no such limit
-    connect_timeout_s: Number
+    connect_timeout_s: Seconds
 
 
 class NetworkInterval(NamedTuple):
@@ -280,15 +281,15 @@ class ControlState(NamedTuple):
     #: incarnation -> the reason why the master refuses it
     refused: Annotated[Mapping[Natural, Text], Meta(max_length=MAX_PEERS)]
     settings: Mapping[str, Any]  #: StorageSettings.to_map(), {} without a run
-    timeout_s: Number  #: --worker-timeout
-    operation_timeout_s: Number  #: 0: none
+    timeout_s: Seconds  #: --worker-timeout
+    operation_timeout_s: Seconds  #: 0: none
     pipe: Natural  #: messages with jobs that may wait unread at a worker
     #: The master has no more jobs: return those that no idle user can take. Without a run: goodbye.
     ending: bool
     stopping: bool  #: start no more operations: return all queued jobs
     quit: bool  #: exit
-    think_min_s: Number = 0.0  #: pause of a user after each operation, uniform: minimum
-    think_max_s: Number = 0.0  #: maximum
+    think_min_s: Seconds = 0.0  #: pause of a user after each operation, uniform: minimum
+    think_max_s: Seconds = 0.0  #: maximum
     #: incarnation -> its users by group; {} if the run has no groups of users
     groups: Annotated[Mapping[Natural, Sequence[Natural]], Meta(max_length=MAX_PEERS)] = {}
     job_schemas: Schemas = JOB_SCHEMAS  #: of the batches of jobs

@@ -23,6 +23,7 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import logging
+import math
 import os
 import re
 import secrets
@@ -357,7 +358,7 @@ def receive_body(
     left = request.size_bytes or MAX_BYTES
     count = size = 0
     while True:
-        connection.settimeout(max(min(IDLE_S, deadline_s - time.monotonic()), 0.001))
+        _set_timeout(connection, deadline_s, IDLE_S)
         size = connection.recv_into(buffer)
         now_s = time.monotonic()
         while now_s >= began_s + 1 and len(intervals) < MAX_INTERVALS:
@@ -422,10 +423,22 @@ def _read(connection: socket.socket, data: bytes, deadline_s: float, most: int) 
     while not data.endswith(b"\n"):
         if len(data) > most:
             raise NetworkError("a line that is too long")
-        connection.settimeout(max(deadline_s - time.monotonic(), 0.001))
+        _set_timeout(connection, deadline_s)
         # Byte by byte before the data, which must stay in the socket.
         more = connection.recv(1 if most == _MAX_LINE else 4096)
         if not more:
             raise NetworkError("the connection was closed")
         data += more
     return data[:-1]
+
+
+def _set_timeout(connection: socket.socket, deadline_s: float, most_s: float = math.inf) -> None:
+    """Of the next call. A peer that sends a little all the time meets no timeout, so time that is
+    over is an error here.
+
+    :raises TimeoutError: the deadline has passed.
+    """
+    left_s = deadline_s - time.monotonic()
+    if left_s <= 0:
+        raise TimeoutError("not complete in time")
+    connection.settimeout(min(left_s, most_s))

@@ -209,6 +209,25 @@ def test_malformed_messages_are_rejected_with_a_reason(fields: object, why: str)
         decode(msgpack.packb(fields))
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"timeout_s": 1e10},
+        {"operation_timeout_s": 1e10},
+        {"think_min_s": 1e10},
+        {"think_max_s": 1e10},
+        {"network": NetworkCheck(1, 1, "", 1, 1e10, 0, 1.0)},
+        {"network": NetworkCheck(1, 1, "", 1, 1.0, 0, 1e18)},  # which no socket takes
+    ],
+)
+def test_a_master_asks_for_no_longer_time_than_an_option_can_be(more: dict[str, object]) -> None:
+    state = ControlState(
+        1, 1, 0, "", 0, 0, {}, {}, {}, 1.0, 0.0, 1, False, False, False
+    )._replace(**more)  # fmt: skip
+    with pytest.raises(MessageError, match="control: Expected `float` <= 1000000000"):
+        decode(encode(state))
+
+
 HELLO = ["hello", 5, 0, "w1", 4, "bench-2", 12, "1.1.0"]
 
 

@@ -6,14 +6,24 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from ssbench.core.messages import NetworkCheck
 from ssbench.transport import network
 from ssbench.transport.key import CurveKey, channel_key
-from ssbench.transport.network import NetworkError, NetworkListener, end, measure
+from ssbench.transport.network import (
+    MeasureRequest,
+    NetworkError,
+    NetworkListener,
+    end,
+    measure,
+    receive_body,
+)
 from ssbench.transport.sockets import Ports, TransportError
 from ssbench.transport.worker_transport import WorkerTransport
 
@@ -224,3 +234,35 @@ def test_a_silent_listener_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.raises(NetworkError, match="no response"),
     ):
         measure(server.getsockname(), None, seconds=1)
+
+
+class Dripping:
+    """A connection on which a byte arrives at each call, for ever."""
+
+    def __init__(self, first: int) -> None:
+        self._first = first
+        self._calls = 0
+
+    def settimeout(self, seconds: float) -> None:
+        assert seconds > 0
+
+    def recv_into(self, buffer: bytearray) -> int:
+        self._calls += 1
+        assert self._calls < 1000
+        buffer[0] = self._first
+        return 1
+
+    def recv(self, size: int) -> bytes:
+        self._calls += 1
+        assert self._calls < 1000
+        return b"1"
+
+
+@pytest.mark.parametrize("first", [0xFF, ord("[")], ids=["body", "report"])
+def test_what_arrives_in_drips_ends_at_its_deadline(
+    first: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(network, "time", SimpleNamespace(monotonic=count().__next__))
+    connection: Any = Dripping(first)
+    with pytest.raises(TimeoutError, match="not complete in time"):
+        receive_body(connection, MeasureRequest("send", 0, 1.0))
