@@ -7,13 +7,12 @@ nothing for them.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import accumulate
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Protocol
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from ssbench import __version__
 from ssbench.core.errors import SsbenchError, UsageError
@@ -22,7 +21,7 @@ from ssbench.core.model import ErrorKind, Phase
 from ssbench.core.operations import row_of
 from ssbench.core.stats.host_metrics import FIGURES, core_count, core_name
 from ssbench.live.watch import PHASES, Sink, Watch, workers_by_state
-from ssbench.live.web import SOCKET_TIMEOUT_S, BoundedServer
+from ssbench.live.web import BoundedServer, QuietHandler
 
 if TYPE_CHECKING:
     from prometheus_client import Metric
@@ -67,7 +66,7 @@ def metrics_server(address: tuple[str, int], collector: MetricSource) -> Iterato
     host, port = address[0] or _LOOPBACK, address[1]
     shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     try:
-        server = make_server(host, port, make_wsgi_app(registry), _Server, _Handler)
+        server = _Server((host, port), make_wsgi_app(registry))
     except OSError as error:
         reason = error.strerror or error
         raise SsbenchError(f"--metrics-port {shown}: can't listen there: {reason}") from error
@@ -81,15 +80,47 @@ def metrics_server(address: tuple[str, int], collector: MetricSource) -> Iterato
         thread.join()
 
 
-class _Server(BoundedServer, WSGIServer):
+class _Server(BoundedServer):
     """The limit of connections of ``--web``."""
 
+    def __init__(self, address: tuple[str, int], app: Callable[..., Iterable[bytes]]) -> None:
+        self.app = app  #: of WSGI
+        super().__init__(address, _Handler)
 
-class _Handler(WSGIRequestHandler):
-    timeout = SOCKET_TIMEOUT_S
 
-    def log_message(self, format: str, *args: object) -> None:
-        """Requests are not logged."""
+class _Handler(QuietHandler):
+    """Not that of wsgiref, which prints a traceback for a client that reads nothing."""
+
+    server: _Server
+
+    def do_GET(self) -> None:
+        from prometheus_client.exposition import choose_encoder  # few runs need it
+
+        accept = self.headers.get("Accept", "")
+        try:
+            choose_encoder(accept)
+        except TypeError:  # for a version that is none
+            self.send_error(406)
+            return
+        path, _, query = self.path.partition("?")
+        environ = {
+            "REQUEST_METHOD": self.command,
+            "PATH_INFO": path,
+            "QUERY_STRING": query,
+            "HTTP_ACCEPT": accept,
+            "HTTP_ACCEPT_ENCODING": self.headers.get("Accept-Encoding"),
+        }
+        body = b"".join(self.server.app(environ, self._start))
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_HEAD = do_OPTIONS = do_POST = do_GET  # the app says which it has
+
+    def _start(self, status: str, headers: Sequence[tuple[str, str]]) -> None:
+        self.send_response(int(status.split()[0]))
+        for name, value in headers:
+            self.send_header(name, value)
 
 
 class RunMetrics(Sink):

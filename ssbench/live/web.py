@@ -127,6 +127,9 @@ class BoundedServer(ThreadingHTTPServer):
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         super().__init__(address, handler)
 
+    def server_bind(self) -> None:
+        socketserver.TCPServer.server_bind(self)  # HTTPServer's looks up the host's name
+
     def process_request(self, request: Any, client_address: Any) -> None:
         if self._connections.acquire(blocking=False):
             super().process_request(request, client_address)
@@ -144,22 +147,24 @@ class BoundedServer(ThreadingHTTPServer):
             super().handle_error(request, client_address)  # type: ignore[arg-type]
 
 
+class QuietHandler(BaseHTTPRequestHandler):
+    """Requests are not logged: those for a page have its token."""
+
+    server_version, sys_version = "ssbench", ""
+    timeout = SOCKET_TIMEOUT_S
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing, also for a client that is given up."""
+
+
 class _Server(BoundedServer):
     def __init__(self, address: tuple[str, int], web: WebServer) -> None:
         self.web = web
         super().__init__(address, _Handler)
 
-    def server_bind(self) -> None:
-        socketserver.TCPServer.server_bind(self)  # HTTPServer's looks up the host's name
 
-
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(QuietHandler):
     server: _Server
-    server_version, sys_version = "ssbench", ""
-    timeout = SOCKET_TIMEOUT_S
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Requests are not logged: they have the token."""
 
     def do_GET(self) -> None:
         path, query = self._target()

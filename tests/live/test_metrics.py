@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
+import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from prometheus_client.core import InfoMetricFamily, Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from ssbench import __version__
@@ -23,6 +25,7 @@ from ssbench.core.model import ErrorKind, Phase
 from ssbench.core.operations import ENSURE, READ
 from ssbench.live.metrics import RunMetrics, WorkerMetrics, metrics_server
 from ssbench.live.watch import Watch
+from ssbench.live.web import QuietHandler
 from ssbench.worker.worker import WorkerLoad
 from tests.cli.shell import Shell
 from tests.live.test_json_lines import STATE
@@ -211,6 +214,40 @@ def test_connections_are_bounded_and_those_that_end_make_room() -> None:
             with suppress(OSError):  # until the server has seen the end of the others
                 assert scraped(url)
                 break
+
+
+def test_a_version_that_is_none_is_not_acceptable(capfd: pytest.CaptureFixture[str]) -> None:
+    with metrics_server(("", held_port()), RunMetrics(Watch(), "one")) as url:
+        for kind in ("application/openmetrics-text", "text/plain"):
+            asked = urllib.request.Request(url, headers={"Accept": f"{kind}; version=x"})
+            with pytest.raises(urllib.error.HTTPError, match="406"):
+                urllib.request.urlopen(asked, timeout=30)
+        assert scraped(url)
+    assert capfd.readouterr() == ("", "")
+
+
+class Large:
+    """A collector of more than the sockets of two sides hold."""
+
+    def collect(self) -> Iterator[Metric]:
+        yield InfoMetricFamily("large", "x" * (32 << 20))
+
+
+def test_who_reads_nothing_is_given_up_without_a_word(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(QuietHandler, "timeout", 0.1)
+    port, others = held_port(), set(threading.enumerate())
+    with metrics_server(("", port), Large()), socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.connect(("127.0.0.1", port))
+        client.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+        client.recv(1)
+        for thread in set(threading.enumerate()) - others:
+            if thread.name != "ssbench-metrics":
+                thread.join(60)
+                assert not thread.is_alive()
+    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.program("ipv6")
