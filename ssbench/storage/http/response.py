@@ -122,7 +122,7 @@ class HeadPatternCache:
         """Build the pattern; its groups are the body's length and the transaction id."""
         id_name = next((name for name in _ID_NAMES if name in names), b"")
         groups = {length_name: 0, id_name: 0}
-        parts = [rb"HTTP/1\.1 %d(?: [^\r]*)?\r\n" % status]
+        parts = [rb"HTTP/1\.1 %d(?: %b)?\r\n" % (status, _ANY_VALUE)]
         for line, name in zip(lines[1:], names, strict=True):
             value = _ANY_VALUE
             if name in groups and not groups[name]:
@@ -141,9 +141,9 @@ class HeadPatternCache:
 _MAX_PATTERNS = 32  #: further heads are left to parse_head
 _MAX_PATTERN_HEAD = 4096  #: bytes of the longest head that gets a pattern
 _PLAIN_NAME = re.compile(rb"[a-z0-9_-]+\Z").match
-_ANY_VALUE = rb"[^\r]*"
+_ANY_VALUE = rb"[^\r\n\0]*"
 _LENGTH_VALUE = rb"[ \t]*([0-9]{1,%d})[ \t]*" % _MAX_LENGTH_DIGITS
-_ID_VALUE = rb"([^\r]{0,%d})" % _MAX_ID
+_ID_VALUE = rb"([^\r\n\0]{0,%d})" % _MAX_ID
 _head = tuple.__new__  # Head(...) without the cost of keyword arguments
 
 
@@ -161,6 +161,10 @@ def parse_head(data: bytes, *, bodiless: bool = False) -> tuple[Head, dict[str, 
         raise BadResponse("incomplete headers")
     status_line, *lines = data[:end].split(b"\r\n")
     minor, status = _status_line(status_line)
+    # Some values are sent back, where they would end the header line (RFC 9110, 5.5).
+    ends = {data.count(b"\r", 0, end), data.count(b"\n", 0, end)}
+    if ends != {len(lines)} or data.find(b"\0", 0, end) >= 0:
+        raise BadResponse("headers with a stray CR, LF or NUL")
     fields = _fields(lines)
     tokens = ",".join(fields.get("connection", ())).lower().replace(" ", "").split(",")
     keep = "close" not in tokens and (minor >= 1 or "keep-alive" in tokens)

@@ -79,6 +79,14 @@ BAD = [
     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n",
 ]
+_ALIKE = b'HTTP/1.1 200 O%bK\r\nContent-Length: 5\r\nX-Trans-Id: tx%b\r\nETag: "%ba"\r\n\r\n'
+ALIKE = _ALIKE % (b"", b"", b"")
+#: With what would end the header line where such a value is sent back.
+STRAY = [
+    _ALIKE % places
+    for stray in (b"\n", b"\r", b"\0", b"\n\n")
+    for places in ((stray, b"", b""), (b"", stray, b""), (b"", b"", stray + b"X-Other: 1"))
+]
 
 
 def taught(*heads: bytes, bodiless: bool = False) -> HeadPatternCache:
@@ -103,12 +111,19 @@ def test_unusual_heads_are_not_learned(head: bytes) -> None:
     assert taught(head).read(bytearray(head), len(head)) is None
 
 
-@pytest.mark.parametrize("head", BAD)
+@pytest.mark.parametrize("head", [*BAD, *STRAY])
 def test_invalid_heads_are_rejected(head: bytes) -> None:
     with pytest.raises(BadResponse):
         parse_head(head)
     with pytest.raises(BadResponse):
         HeadPatternCache().learn(head)
+
+
+@pytest.mark.parametrize("head", STRAY)
+def test_no_pattern_matches_a_value_that_would_end_its_line(head: bytes) -> None:
+    known = taught(ALIKE)
+    assert known.read(bytearray(ALIKE), len(ALIKE)) is not None
+    assert known.read(bytearray(head), len(head)) is None
 
 
 def test_the_number_of_patterns_is_bounded() -> None:
