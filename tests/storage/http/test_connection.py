@@ -78,6 +78,22 @@ def test_a_collector_gets_headers_and_body_of_every_form(form: str) -> None:
     assert collector.headers["x-trans-id"].strip() == "tx1"
 
 
+def test_small_chunks_reach_a_collector_together() -> None:
+    """One at a time, a listing of 1 MiB in chunks of 64 bytes took 1.6 s of CPU, of 64 MiB 100."""
+    fed: list[int] = []
+
+    class Counted(Collector):
+        def feed(self, data: bytes | memoryview) -> None:
+            fed.append(len(data))
+
+    start = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    said = start + b"40\r\n%b\r\n" % (b"x" * 64) * 20_000 + b"0\r\n\r\n"
+    stream = PiecewiseStream(said, lambda: 65536)
+    connection = Connection(stream, EndpointState("h:80", 0, True))  # type: ignore[arg-type]
+    assert connection.request(HEAD, None, 0, Counted(1 << 21)).bytes_moved == sum(fed) == 1_280_000
+    assert len(fed) == -(-len(said) // 65536)
+
+
 def test_each_time_is_that_of_the_receive_which_brought_it() -> None:
     pieces = [b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n", b"ab", b"cd"]
     later_ns = perf_counter_ns() + 10**9
