@@ -80,8 +80,11 @@ class RetryingClient:
 
         :raises StorageError: of the last attempt.
         """
-        with self.secrets.hidden():
+        try:
             return self._call(request, *args, **kwargs)
+        except SsbenchError:
+            with self.secrets.hidden():  # those of a renewal in the call, too
+                raise
 
     def shown(self, name: str) -> str:
         """A name that the store lists, for messages."""

@@ -20,14 +20,20 @@ def test_what_the_store_sends_back_of_the_credentials_is_masked() -> None:
 
     class Echo(MemoryStorage):
         def make_container(self, *_: object) -> None:
-            raise StorageError(ErrorKind.STATUS, "PUT returned 400: token-of-a-user-1", status=400)
+            sent = self.credentials.payload["token"]
+            if sent == "token-is-expired":
+                raise status_error(401)
+            raise StorageError(ErrorKind.STATUS, f"PUT returned 400: {sent}", status=400)
 
-    first = Credentials(1, None, {"token": "token-of-a-user-1"})
-    client = RetryingClient(Echo(), credentials=first)
-    with pytest.raises(StorageError) as caught:
-        client.call(client.storage.make_container, "c")
-    assert (str(caught.value), caught.value.detail) == ("PUT returned 400: ***",) * 2
-    assert client.shown("a token-of-a-user-1\n") == "a ***"
+    first, second = with_token("token-is-expired", 1), with_token("token-of-a-user-1", 2)
+    for given in (second, first):
+        storage = Echo()
+        storage.set_credentials(given)
+        client = RetryingClient(storage, credentials=given, renew=lambda: second)
+        with pytest.raises(StorageError) as caught:
+            client.call(client.storage.make_container, "c")
+        assert (str(caught.value), caught.value.detail) == ("PUT returned 400: ***",) * 2
+        assert client.shown("a token-of-a-user-1\n") == "a ***"
 
 
 def test_limits_are_asked_for_once_and_none_is_known_where_the_store_refuses() -> None:
