@@ -103,6 +103,26 @@ def test_a_container_that_takes_the_place_of_ours_keeps_its_objects() -> None:
     assert len(container.objects) == 35
 
 
+@pytest.mark.parametrize("last", ["delete_object", "open_uploads"])
+def test_a_container_that_takes_the_place_of_an_emptied_one_stays(last: str) -> None:
+    store = MemoryStore()
+    storage = filled(store, containers=1, objects=1)
+    entries = planned(storage)
+    (container,) = store.containers.values()
+    upload = OpenUpload("tiny_000001", "theirs")
+
+    def replace() -> None:
+        if container.marker and store.count(last):
+            container.marker = False
+            container.uploads[:] = [upload] if last == "delete_object" else []
+
+    store.pause = replace
+    result = delete(client(storage, 1), entries)
+    assert (result.containers, result.failed_containers, result.uploads) == (0, 1, 0)
+    assert "ssbench_000000" in store.containers
+    assert container.uploads == ([upload] if last == "delete_object" else [])
+
+
 def test_a_failed_check_of_a_mark_ends_cleanup_and_a_missing_container_does_not(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
@@ -114,6 +134,14 @@ def test_a_failed_check_of_a_mark_ends_cleanup_and_a_missing_container_does_not(
     with pytest.raises(StorageError, match="403"):
         plan(client(MemoryStorage(store), 10), "ssbench", "*")
     assert capfd.readouterr().err == ""
+
+
+def test_a_name_that_repeats_the_token_is_masked() -> None:
+    store = MemoryStore()
+    store.add("ssbench_000001_token-of-a-user", "a")
+    storage = MemoryStorage(store)
+    found = plan(client(storage, 10, credentials=with_token("token-of-a-user")), "ssbench")
+    assert names_of(found) == {LeftAlone.NAMES_A_POLICY: ["ssbench_000001_***"]}
 
 
 def test_only_a_few_other_containers_are_remembered() -> None:

@@ -86,6 +86,22 @@ def test_a_worker_that_asks_all_the_time_causes_ever_fewer_logins(
         outcome_of(renewal)
 
 
+def test_while_logins_fail_there_is_one_each_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ssbench.master.master.threading", SimpleNamespace(Thread=AtOnce))
+    tokens = Tokens()
+    tokens.fault = SsbenchError("nothing listens there")
+    tokens.go.set()
+    renewal = tokens.renewal()
+    begun = []
+    for quarter in range(40):
+        before = tokens.asked
+        renewal.begin(quarter * SECOND_NS // 4)
+        renewal.outcome(Credentials(), NOW)
+        if tokens.asked > before:
+            begun.append(quarter / 4)
+    assert begun == [*range(10)]
+
+
 def test_an_unexpected_exception_is_an_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threading, "excepthook", lambda told: None)
     tokens = Tokens()

@@ -29,7 +29,7 @@ from ssbench.core.messages import (
     encode,
 )
 from ssbench.core.model import NONE_NS, RESULT_NUMBERS, ErrorKind, Job, Phase, Result, Timing
-from ssbench.core.settings import WorkerSettings
+from ssbench.core.settings import Credentials, StorageSettings, WorkerSettings
 from ssbench.worker.held_jobs import rows_of as completed_rows
 from ssbench.worker.machine import (
     NO_MASTER_WARNING_S,
@@ -437,6 +437,26 @@ def test_the_master_is_asked_once_a_second_until_newer_credentials_come() -> Non
     here.control(settings=settings_with(4))
     assert here.machine.credentials_renewed(began_ns, here.now_ns, here.now_ns) is True
     assert here.all_of(SetCredentials)[-1].credentials.serial == 4
+
+
+def test_what_repeats_the_newest_token_is_masked_in_results() -> None:
+    here = Script()
+    for serial, token in enumerate(("token-of-before", "token-of-now"), 3):
+        newest = Credentials(serial, None, {"token": token})
+        settings = StorageSettings("noop", credentials=(newest,)).to_map()
+        if serial == 3:
+            here.join(settings=settings)
+        else:
+            here.control(settings=settings)
+        here.arrive(serial)
+        (job,) = here.start()
+        timing = Timing(*[here.now_ns] * 3, job.size, 200, transaction_id=f"tx-{token}".encode())
+        here.phase.held.finished.append((job, here.now_ns, timing))
+        here.phase.held.busy -= 1
+        here.machine.report(here.now_ns)
+        here.settle()
+    rows = [row for message in here.all_of(Results) for row in rows_of(message)]
+    assert [row.transaction_id for row in rows] == [b"***"] * 2
 
 
 def test_the_wait_for_credentials_ends_after_a_minute_and_with_the_phase() -> None:

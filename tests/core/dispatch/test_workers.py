@@ -18,9 +18,18 @@ from ssbench.core.dispatch.workers import (
     WorkerState,
     split_groups,
 )
-from ssbench.core.messages import MAX_NAME, Bye, ControlState, Heartbeat, Hello, decode, encode
+from ssbench.core.messages import (
+    MAX_NAME,
+    Bye,
+    ControlState,
+    Expired,
+    Heartbeat,
+    Hello,
+    decode,
+    encode,
+)
 from ssbench.core.model import SECOND_NS
-from ssbench.core.settings import MAX_WORKERS
+from ssbench.core.settings import MAX_WORKERS, Credentials, StorageSettings
 
 MS = SECOND_NS // 1000
 
@@ -263,3 +272,22 @@ def test_a_worker_that_was_here_comes_back_through_a_flood_of_hellos() -> None:
         workers.receive(hello(number, f"x{number}"), 0)
     workers.receive(hello(5000, "w", previous=1), 0)
     assert 5000 in workers.present
+
+
+def test_a_worker_is_replaced_only_by_one_that_has_its_secret() -> None:
+    """Control states show its incarnation to all others."""
+    workers = Workers()
+    workers.receive(hello(1, "a")._replace(secret=b"a" * 16), 0)
+    workers.receive(hello(2, "b", previous=1)._replace(secret=b"b" * 16), 0)
+    assert set(workers.present) == {1, 2}
+    workers.receive(hello(3, "a", previous=1)._replace(secret=b"a" * 16), 0)
+    assert set(workers.present) == {2, 3}
+
+
+def test_only_the_expiry_of_the_newest_token_asks_for_a_login() -> None:
+    workers = Workers(StorageSettings(credentials=(Credentials(2, None, {}),)))
+    registered(workers, 1)
+    workers.receive(Expired(1, 1), 0)
+    assert not workers.renewal_wanted
+    workers.receive(Expired(1, 2), 0)
+    assert workers.renewal_wanted
