@@ -556,17 +556,15 @@ class Connection:
         """
         received, first, last = 0, 0, now
         while True:
-            parts = []
-            for part in (got,) if chunks is None else chunks.feed(got):
-                if part:
-                    first = first or last
-                    received += len(part)
-                    check_length(received, longest)
-                    self._received = received
-                    parts.append(part)
-            # At once: what parses them would take a hundred times as long for chunks of 64 bytes.
+            parts = [part for part in ((got,) if chunks is None else chunks.feed(got)) if part]
+            for part in parts:
+                first = first or last
+                received += len(part)
+                check_length(received, longest)
+                self._received = received
             if add is not None and parts:
-                add(memoryview(b"".join(parts)))
+                # At once: one by one, chunks of 64 bytes take their parser a hundred times as long.
+                add(parts[0] if len(parts) == 1 else memoryview(b"".join(parts)))
             if chunks is not None and chunks.done:
                 break
             count = self._recv_into(self._buffer)
