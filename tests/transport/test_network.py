@@ -17,6 +17,10 @@ from ssbench.core.messages import NetworkCheck
 from ssbench.transport import network
 from ssbench.transport.key import CurveKey, channel_key
 from ssbench.transport.network import (
+    MAX_BYTES,
+    MAX_CONNECTIONS,
+    MAX_SECONDS,
+    UNUSED_S,
     MeasureRequest,
     NetworkError,
     NetworkListener,
@@ -138,6 +142,7 @@ def test_a_client_that_sends_more_than_it_announced_is_disconnected(
 def test_a_listener_serves_a_limited_number_of_connections(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    assert MAX_CONNECTIONS == 16
     monkeypatch.setattr(network, "MAX_CONNECTIONS", 2)
     with listening() as address:
         first, second = (socket.create_connection(address) for _ in range(2))
@@ -152,7 +157,8 @@ def test_a_listener_serves_a_limited_number_of_connections(
     "line",
     [
         b"", b"x", b"send 1 1 nonce", b"send -1 1 nonce -", b"send 1 nan nonce -",
-        b"send 1 1e9 nonce -", b"send 99999999999999999999 1 nonce -", b"run 1 1 nonce -",
+        b"send 1 3601 nonce -", b"send 1 1e9 nonce -", b"send 1099511627777 1 nonce -",
+        b"send 99999999999999999999 1 nonce -", b"run 1 1 nonce -",
         b"send 1 1 nonce - more", b"send x 1 nonce -", b"\xff\xfe", b"x" * 600,
     ],
 )  # fmt: skip
@@ -165,6 +171,48 @@ def test_a_request_that_is_not_valid_is_rejected(line: bytes) -> None:
         with suppress(ConnectionResetError):  # closed with bytes unread
             answer = stream.readline()
         assert answer in (b"", b"error not a valid request\n")
+
+
+def test_a_transfer_of_a_size_ends_after_an_hour_too() -> None:
+    assert (MAX_SECONDS, MAX_BYTES) == (3600, 1 << 40)
+    assert MeasureRequest("send", MAX_BYTES, 1.0).limit_s == 3600
+    assert MeasureRequest("send", 0, 1.0).limit_s == 1
+
+
+def test_a_listener_without_connections_ends() -> None:
+    assert UNUSED_S == 600
+    with NetworkListener("127.0.0.1", 0, KEY, "") as listener:
+        thread = threading.Thread(target=listener.serve, args=(0.1,), daemon=True)
+        thread.start()
+        thread.join(30)
+        assert not thread.is_alive()
+
+
+def test_a_proof_of_the_key_is_good_for_its_own_connection_and_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What somebody recorded on the way."""
+    said: list[str] = []
+    send_line = network._send_line
+
+    def record(connection: socket.socket, text: str) -> None:
+        said.append(text)
+        send_line(connection, text)
+
+    def answer_to(line: str) -> bytes:
+        with socket.create_connection(address, 10) as client:
+            stream = client.makefile("rb")
+            stream.readline()
+            client.sendall(line.encode() + b"\n")
+            return stream.readline()
+
+    with listening(KEY) as address:
+        with monkeypatch.context() as patched:
+            patched.setattr(network, "_send_line", record)
+            measure(address, KEY, seconds=0, size_bytes=1)
+        (proved,) = [line for line in said if line.startswith("echo ")]
+        assert answer_to(proved).startswith(b"error the key is another one")
+        assert answer_to(proved.replace("echo", "end")).startswith(b"error the key is another one")
 
 
 @pytest.mark.program("ipv6")
