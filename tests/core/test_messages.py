@@ -41,6 +41,7 @@ from ssbench.core.messages import (
     decode,
     encode,
     is_sealed,
+    unpack,
 )
 from tests.corpus import recorded
 from tests.fakes import values
@@ -137,6 +138,25 @@ def test_a_long_message_of_ours_is_read() -> None:
     assert len(encode(crowd)) > 300_000
     for message in (crowd, Returned(5, "r", list(range(70_000, 70_000 + MAX_NUMBERS)))):
         assert encode(decode(encode(message))) == encode(message)
+
+
+@pytest.mark.parametrize(
+    "extension",
+    [b"\xc7\x00\x05", b"\xd4\x05x", b"\xd6\xff" + bytes(4)],
+    ids=["empty", "own", "time"],
+)
+def test_no_extension_type_is_unpacked(extension: bytes) -> None:
+    for data in (extension, b"\x91" + extension, b"\x81\xa1a" + extension):
+        with pytest.raises(MessageError):
+            unpack(data)
+
+
+def test_a_name_has_at_most_200_characters() -> None:
+    hello = Hello(1, 0, "w" * 200, 1, "h" * 200, 1, "v" * 200)
+    assert decode(encode(hello)) == hello
+    for field in ("worker_id", "host", "version"):
+        with pytest.raises(MessageError, match="length <= 200"):
+            decode(encode(hello._replace(**{field: "x" * 201})))
 
 
 def test_a_message_too_long_is_rejected_undecoded() -> None:

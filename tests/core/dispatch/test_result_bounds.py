@@ -15,7 +15,7 @@ from ssbench.core.columns import (
     pack_results,
     unpack_column,
 )
-from ssbench.core.dispatch.result_bounds import ANY_RESPONSE, MARGIN_NS, ResultBounds
+from ssbench.core.dispatch.result_bounds import ANY_RESPONSE, ResultBounds
 from ssbench.core.errors import MessageError
 from ssbench.core.model import NONE_NS, UNCERTAIN_NS, Job, Result, SizeClass
 from ssbench.core.operations import OPERATIONS, READ
@@ -24,6 +24,7 @@ from tests.core.workload.fleet import row
 
 SECOND = 1_000_000_000
 MIB = 1 << 20
+MARGIN_NS = 300 * SECOND
 SIZES = [SizeClass("small", 1, 4096, (), 10), SizeClass("large", MIB, 8 * MIB, (), 10)]
 START, NOW = 1000 * SECOND, 1060 * SECOND
 LATEST = NOW - START + MARGIN_NS
@@ -114,7 +115,7 @@ def test_an_unknown_operation_is_rejected() -> None:
 
 
 def test_bytes_are_bounded_by_the_largest_object_and_by_any_response() -> None:
-    assert ANY_RESPONSE == MAX_ERROR_BODY
+    assert ANY_RESPONSE == MAX_ERROR_BODY == MIB
     small = bounds(sizes=SIZES[:1])
     for count in (1, 2):
         assert taken(pack_results(rows(count, bytes_moved=ANY_RESPONSE)), small)

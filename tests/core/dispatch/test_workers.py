@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from ssbench.core.dispatch import workers as workers_module
 from ssbench.core.dispatch.workers import (
+    MAX_NAMES,
     MAX_REFUSED,
     WorkerJoined,
     Workers,
@@ -175,6 +176,16 @@ def test_whatever_changes_how_often_control_states_take_a_small_share() -> None:
     assert workers.charge(1, len(sent_ns)), "each earns its heartbeat"
 
 
+def test_a_worker_saves_a_limited_part_of_what_it_is_due() -> None:
+    """Or one that is silent for hours could send for hours."""
+    workers = Workers()
+    registered(workers, 1, "w")
+    workers.earned += 10**9
+    assert workers.charge(1, 262_144)
+    assert not workers.charge(1, 1)
+    assert not workers.charge(2, 1), "it is not present"
+
+
 def test_workers_that_come_and_go_use_bounded_memory() -> None:
     with (
         mock.patch.object(workers_module, "MAX_NAMES", 20),
@@ -251,6 +262,17 @@ def test_a_repeated_hello_is_handled_once_a_second() -> None:
         newcomers += number in workers.present
         bye(workers, number)
     assert 10 < newcomers < 40
+
+
+def test_newcomers_have_a_limited_rate_in_all() -> None:
+    """A thousand a second, each with a name of its own and gone at once."""
+    assert (MAX_WORKERS, MAX_NAMES, MAX_REFUSED) == (2048, 16384, 256)
+    workers, joined = Workers(), 0
+    for ms in range(1, 10_001):
+        workers.receive(hello(ms, f"x{ms}"), ms * MS)
+        joined += ms in workers.present
+        bye(workers, ms)
+    assert 2048 <= joined <= 2048 + 20 * 10
 
 
 def test_a_silent_rejected_worker_is_forgotten() -> None:
