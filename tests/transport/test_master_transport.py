@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 
 import pytest
 import zmq
@@ -146,6 +146,43 @@ def test_one_connection_takes_few_places_of_workers() -> None:
         while more := [message for message, _ in master.receive(0.2, {})]:
             heard += more
         assert 1 <= len(heard) <= 16 + 4 * (time.monotonic() - began_s)
+
+
+def test_a_message_longer_than_a_worker_sends_ends_its_connection() -> None:
+    data = zmtp_frame(bytes((512 << 10) + 1))
+    with (
+        MasterTransport("127.0.0.1", ANY, None) as master,
+        admitted(master.ports.results, b"PUSH") as hostile,
+    ):
+        hostile.settimeout(10)
+        with suppress(ConnectionError):
+            hostile.sendall(data)
+        assert is_hung_up(hostile)
+
+
+@pytest.mark.parametrize(
+    ("message", "peers", "each", "most"),
+    [(Ack(1, "run", [1000] * 600), 20, 100, 256), (LONG, 1, 16, 3)],
+    ids=["short", "long"],
+)
+def test_a_poll_reads_a_bounded_part_of_what_waits(
+    message: Message, peers: int, each: int, most: int
+) -> None:
+    """At most 256 messages, and none after 1 MiB."""
+    data, polls = encode(message, THEIRS), list[int]()
+    with (
+        MasterTransport("127.0.0.1", ANY, None) as master,
+        zmq.Context() as context,
+        ExitStack() as opened,
+    ):
+        for _ in range(peers):
+            peer = opened.enter_context(context.socket(zmq.PUSH))
+            peer.connect(f"tcp://127.0.0.1:{master.ports.results}")
+            for _ in range(each):
+                peer.send(data)
+        while sum(polls) < peers * each:
+            polls.append(len(list(master.receive(PATIENCE_S, {1: THEIRS}))))
+            assert 0 < polls[-1] <= most
 
 
 @pytest.mark.parametrize("more", [False, True], ids=["messages", "parts of one message"])
