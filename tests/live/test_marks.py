@@ -7,12 +7,13 @@ import os
 import socket
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ssbench.core.errors import ExitStatus
+from ssbench.core.errors import ExitStatus, MessageError
 from ssbench.core.records import EventRecord
 from ssbench.live import control
 from ssbench.runner import stop as stop_module
@@ -164,8 +165,7 @@ def test_what_is_no_request_has_no_answer_and_does_no_harm(sent: bytes) -> None:
     assert os.getpid() not in [each.pid for each in control.masters()]
 
 
-def test_a_master_takes_no_request_of_another_user(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their side checks nothing, so the master's has to."""
+def test_a_master_answers_no_other_user(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(control, "_user_of", lambda _connection: os.getuid() + 1)
     marks: list[Any] = []
     with (
@@ -174,16 +174,54 @@ def test_a_master_takes_no_request_of_another_user(monkeypatch: pytest.MonkeyPat
     ):
         client.settimeout(30)
         client.connect(f"\0ssbench-{os.getuid()}-{os.getpid()}")
-        try:
-            client.sendall(b'{"mark": "theirs"}')
+        with suppress(OSError):  # it may be closed before all was sent
+            client.sendall(b'{"mark": "x"}')
             client.shutdown(socket.SHUT_WR)
             assert client.recv(100) == b""
-        except OSError:  # it was refused before all was sent
-            pass
     assert marks == []
 
 
-def test_another_user_gets_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    with control.controlled(lambda: ("ab", "small"), lambda *_: ""):
-        monkeypatch.setattr(control, "_user_of", lambda _connection: os.getuid() + 1)
-        assert list(control.masters()) == []
+def test_what_another_user_answers_in_a_master_s_name_is_not_heard(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(control, "_user_of", lambda _connection: os.getuid() + 1)
+    heard: list[bytes] = []
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(f"\0ssbench-{os.getuid()}-{os.getpid()}")
+        listener.listen()
+
+        def answer() -> None:
+            connection, _ = listener.accept()
+            with connection, suppress(OSError):
+                heard.append(connection.recv(100))
+                connection.sendall(b'{"run_id": "ab", "scenario": "small"}')
+
+        thread = threading.Thread(target=answer, daemon=True)
+        thread.start()
+        with pytest.raises(MessageError, match="another user"):
+            control.mark(os.getpid(), "secret")
+        thread.join(30)
+    assert heard == [b""]
+
+
+def test_a_request_has_a_limited_length_and_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    marks: list[Any] = []
+    with control.controlled(lambda: ("ab", "small"), lambda *mark: marks.append(mark) or ""):
+        for sent in (b'{"mark": "x"}'.ljust(16_384), b'{"mark": "y"}'.ljust(16_385)):
+            with socket.socket(socket.AF_UNIX) as client:
+                client.settimeout(30)
+                client.connect(f"\0ssbench-{os.getuid()}-{os.getpid()}")
+                with suppress(OSError):  # it may be closed before all was sent
+                    client.sendall(sent)
+                    client.shutdown(socket.SHUT_WR)
+                    client.recv(100)
+        assert [text for text, _who in marks] == ["x"]
+        assert control._TIMEOUT_S == 5
+    monkeypatch.setattr(control, "_TIMEOUT_S", 0.1)
+    with (
+        control.controlled(lambda: ("ab", "small"), lambda *_: ""),
+        socket.socket(socket.AF_UNIX) as silent,
+    ):
+        silent.settimeout(30)
+        silent.connect(f"\0ssbench-{os.getuid()}-{os.getpid()}")
+        assert silent.recv(100) == b"", "it is closed"
