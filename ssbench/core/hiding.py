@@ -36,10 +36,14 @@ class Secrets:
     """Our secrets, as a service may send them back: in an id, a name, a reason, an error's body.
 
     :param payload: of Credentials, or any other map with texts; short ones are no secrets.
+    :param before: those that it renews: what was sent with them may be answered after that.
     """
 
-    def __init__(self, payload: Mapping[str, Any] | None = None) -> None:
-        starts = {text[:_START] for text in _texts(payload or {}) if len(text) >= _LEAST}
+    def __init__(
+        self, payload: Mapping[str, Any] | None = None, before: Secrets | None = None
+    ) -> None:
+        self._own = {text[:_START] for text in _texts(payload or {}) if len(text) >= _LEAST}
+        starts = self._own | (before._own if before else set())
         self._starts = [start.encode() for start in starts]
         self._pattern = re.compile("|".join(map(_found_by, starts))) if starts else None
 

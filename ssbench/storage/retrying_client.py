@@ -127,6 +127,6 @@ class RetryingClient:
                 return  # another greenlet has renewed it
             renewed = gevent.get_hub().threadpool.apply(outcome_of, (renew,))
             credentials = renewed()
-            self.secrets = Secrets(credentials.payload)
+            self.secrets = Secrets(credentials.payload, self.secrets)
             self._rejected = credentials.rejected
             self.storage.set_credentials(credentials)

@@ -324,7 +324,7 @@ class WorkerMachine:
         newest = newest_credentials(state.settings)
         if newest is not None and newest.serial > self._serial:
             self._serial, self._credentials_ns = newest.serial, now_ns
-            self._secrets = Secrets(newest.payload)
+            self._secrets = Secrets(newest.payload, self._secrets)
             self._rejected_identities = frozenset(newest.rejected)
             self.actions.append(SetCredentials(newest))
         self._follow(state)

@@ -264,6 +264,14 @@ def test_a_repeated_hello_is_handled_once_a_second() -> None:
     assert 10 < newcomers < 40
 
 
+def test_a_worker_has_users_once_it_answers_a_control_state() -> None:
+    workers = Workers()
+    worker = registered(workers, 1)
+    assert worker.concurrency == 0
+    answer(workers, 1)
+    assert worker.concurrency == 4
+
+
 def test_newcomers_have_a_limited_rate_in_all() -> None:
     """A thousand a second, each with a name of its own and gone at once."""
     assert (MAX_WORKERS, MAX_NAMES, MAX_REFUSED) == (2048, 16384, 256)
