@@ -22,9 +22,7 @@ from ssbench.core.model import NONE_NS, Group, Job, SizeClass, Stage
 from ssbench.core.naming import ObjectNaming
 from ssbench.core.operations import Effect, Operation, Target, row_of
 from ssbench.core.picks import PICKS, Shuffle
-from ssbench.core.workload.pacing import (
-    AnyDueTimes,
-)
+from ssbench.core.workload.pacing import AnyDueTimes
 from ssbench.core.workload.population import ObjectPool, Population
 
 #: Random targets that are tried for an operation that excludes others on the same object.
