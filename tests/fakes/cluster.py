@@ -92,6 +92,7 @@ class SimWorker:
         self.connected = True  #: its links are up
         self.running = True  #: False: SIGSTOP
         self.sends = True  #: False: ZeroMQ keeps its messages
+        self.hears = True  #: False: its link to the control port is down
         self.alive = True
         #: Messages with jobs that it has not read, and when each arrives.
         self.pipe: deque[tuple[int, bytes]] = deque()
@@ -138,7 +139,7 @@ class SimWorker:
 
     def deliver(self, state: ControlState) -> None:
         """A control state arrives at its socket; it reads the newest."""
-        if self.alive and self.connected:
+        if self.alive and self.connected and self.hears:
             self._state = state
 
     def step(self) -> None:

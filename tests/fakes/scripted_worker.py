@@ -21,7 +21,7 @@ Script = Callable[["ScriptedWorker", Jobs, list[Job]], None]
 class ScriptedWorker:
     """A context manager: plays within, in a thread, and leaves with a bye.
 
-    :param heartbeats: how it changes its heartbeats; None for none at all.
+    :param heartbeats: how it changes its heartbeats.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class ScriptedWorker:
         script: Script,
         *,
         worker_id: str = "scripted",
-        heartbeats: Callable[[Heartbeat], Heartbeat] | None = lambda heartbeat: heartbeat,
+        heartbeats: Callable[[Heartbeat], Heartbeat] = lambda heartbeat: heartbeat,
         release: str = __version__,
         key: CurveKey | None = None,
     ) -> None:
@@ -48,7 +48,7 @@ class ScriptedWorker:
         next_hello = 0.0
         while not self._ending.is_set():
             state = self._control.receive(0.002)
-            if isinstance(state, ControlState) and self._pulses:
+            if isinstance(state, ControlState):
                 self._answer(state, self._pulses)
             here = self.state is not None and self.incarnation in self.state.workers
             if not here and time.monotonic() >= next_hello:

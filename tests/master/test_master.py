@@ -71,7 +71,6 @@ from tests.timing import PATIENCE_S
 RUN = "run1"
 ROOT = Path(__file__).resolve().parents[2]
 PATIENT = Limits(worker_wait_s=20.0)
-QUICK = Limits(worker_timeout_s=1.0, worker_wait_s=20.0)
 
 
 class RecordingObserver(Observer):
@@ -233,7 +232,8 @@ def adds_up(outcome: PhaseOutcome) -> bool:
 
 
 def test_a_run_with_a_profile_records_it_for_each_process_that_is_left() -> None:
-    with scene(QUICK, profile=True) as here:
+    # The living worker keeps in time also where it gets no core for seconds.
+    with scene(Limits(worker_timeout_s=10, worker_wait_s=20), profile=True) as here:
         dying, _ = here.process_worker("dying"), here.process_worker("living")
         ledger = Ledger(40_000)
         note = ledger.succeeded
@@ -501,21 +501,6 @@ def test_false_messages_are_rejected_and_each_job_counts_once(script: Any) -> No
         assert adds_up(outcome)
         refused = here.master.rejected
         assert bool(refused) == (script is not honest)
-
-
-def test_a_worker_that_receives_no_control_state_gets_no_users_and_is_dropped_once() -> None:
-    # Long enough that a busy machine does not keep the other worker from answering.
-    with scene(Limits(worker_timeout_s=2, worker_wait_s=20)) as here:
-        here.thread_worker("hears", concurrency=4)
-        here.scripted(lambda scripted, batch, jobs: None, heartbeats=None)
-        here.master.gather_workers(2)
-        here.master.wait_for_workers(8, 1)
-        outcome = here.master.run_phase(PhasePlan(Phase.RUN, Ledger(10**9), 8, seconds=4))
-        assert (outcome.ended, outcome.counts.lost) == ("complete", 0)
-        assert here.master.workers_lost == []
-        few, lost = here.observer.messages
-        assert "can run only 4 of 8 users (scripted (host, pid 1): 0, hears" in few
-        assert f"can it reach port {here.transport.ports.control}, --zmq-control-port?" in lost
 
 
 def test_a_worker_of_another_release_is_warned_of_once() -> None:

@@ -295,6 +295,22 @@ def test_an_operation_whose_acknowledgement_is_too_late_may_run_twice() -> None:
     assert counts.done + counts.lost == 6000
 
 
+def test_a_worker_that_receives_no_control_state_gets_no_users_and_is_dropped_once() -> None:
+    cluster = Cluster(workers=2)
+    deaf = cluster.workers[0]
+    deaf.hears = False
+    cluster.master.gather_workers(2)
+    cluster.master.wait_for_workers(8, 1)
+    cluster.ledger = Ledger(10**6)
+    outcome = cluster.master.run_phase(PhasePlan(Phase.RUN, cluster.ledger, 8, seconds=8.0))
+    cluster.check(outcome)
+    assert (outcome.ended, outcome.counts.lost) == ("complete", 0)
+    assert cluster.master.workers_lost == []
+    few, lost = cluster.messages
+    assert f"can run only 4 of 8 users (w0 (host, pid {deaf.pid}): 0, w1" in few
+    assert f"can it reach port {cluster.ports.control}, --zmq-control-port?" in lost
+
+
 def test_a_short_interruption_loses_no_worker() -> None:
     cluster = Cluster()
     worker = cluster.workers[0]
