@@ -111,6 +111,7 @@ def test_a_free_number_is_reused_with_an_empty_file(results: Path) -> None:
     assert (path, number) == (str(folder / "log-1.log"), 1)
     os.close(second)
     os.close(first)
+    (folder / "log-0.log").chmod(0o644)
     again, path, number = numbered_log("log", 0)
     assert (Path(path).read_bytes(), Path(path).stat().st_mode & 0o777, number) == (b"", 0o600, 0)
     os.close(again)

@@ -203,7 +203,10 @@ def test_a_port_that_is_taken_is_an_error() -> None:
         pass
 
 
-def test_connections_are_bounded_and_those_that_end_make_room() -> None:
+def test_connections_are_bounded_and_those_that_end_make_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(QuietHandler, "timeout", None)
     port = held_port()
     with metrics_server(("", port), RunMetrics(Watch(), "one")) as url:
         with ExitStack() as opened:
@@ -233,15 +236,17 @@ class Large:
         yield InfoMetricFamily("large", "x" * (32 << 20))
 
 
-def test_who_reads_nothing_is_given_up_without_a_word(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("request_", [b"GET /metrics HTTP/1.0\r\n\r\n", b""])
+def test_who_reads_or_sends_nothing_is_given_up_without_a_word(
+    request_: bytes, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    assert QuietHandler.timeout == 10
     monkeypatch.setattr(QuietHandler, "timeout", 0.1)
     port, others = held_port(), set(threading.enumerate())
     with metrics_server(("", port), Large()), socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         client.connect(("127.0.0.1", port))
-        client.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+        client.sendall(request_)
         client.recv(1)
         for thread in set(threading.enumerate()) - others:
             if thread.name != "ssbench-metrics":

@@ -270,12 +270,16 @@ def test_malformed_requests_leave_no_traceback(
     assert capfd.readouterr() == ("", "")
 
 
-def test_the_number_of_connections_is_bounded(served: Served) -> None:
+def test_the_number_of_connections_is_bounded(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(web.QuietHandler, "timeout", None)
     address = "127.0.0.1", served.url.port or 0
     with ExitStack() as opened:
-        idle = [opened.enter_context(socket.create_connection(address)) for _ in range(70)]
-        idle[-1].settimeout(20)
-        assert idle[-1].recv(1) == b""
+        idle = [opened.enter_context(socket.create_connection(address, 20)) for _ in range(66)]
+        assert [each.recv(1) for each in idle[64:]] == [b"", b""], "closed at once"
+        idle[63].sendall(b"GET / HTTP/1.0\r\n\r\n")
+        assert idle[63].recv(12) == b"HTTP/1.0 403"
     until("an answer", lambda: answers(served))
 
 

@@ -113,6 +113,17 @@ def test_local_workers_end_with_the_block(with_key: bool) -> None:
             assert "Worker local-" in Path(path).read_text()
 
 
+@pytest.mark.parametrize("store", ["noop", "webdav"])
+def test_local_workers_have_no_variable_of_any_store(
+    store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WEBDAV_PASSWORD", "s3cret")
+    with ExitStack() as stack:
+        start_local_workers(config(1, store), stack, 1)
+        (child,) = children()
+        assert "s3cret" not in child.environ().values()
+
+
 def test_local_workers_do_not_import_from_the_current_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -52,6 +52,19 @@ def test_a_file_without_a_key_is_rejected_and_not_shown(tmp_path: Path, content:
     assert "secret" not in text
 
 
+def test_no_more_than_a_key_needs_is_read_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    key = CurveKey.generate()
+    for length, valid in ((1024, True), (1025, False)):
+        path.write_text(key.to_text().ljust(length))
+        path.chmod(0o600)
+        if valid:
+            assert CurveKey.load(str(path)) == key
+        else:
+            with pytest.raises(UsageError, match="not a key"):
+                CurveKey.load(str(path))
+
+
 @pytest.mark.parametrize("word", ['"' * 40, "é" * 40, "x" * 40, "0" * 40])
 def test_a_damaged_key_is_rejected(word: str) -> None:
     words = CurveKey.generate().to_text().split()
@@ -173,12 +186,21 @@ def test_where_no_key_can_be_made_there_is_none(home: Path) -> None:
     assert text.endswith("other users of it can connect")
 
 
-@pytest.mark.parametrize("home", ["", "/", "/nonexistent"])
+@pytest.mark.parametrize("home", ["", "/", "{}/none"])
 def test_without_a_home_of_our_own_there_is_no_key(
-    home: str, monkeypatch: pytest.MonkeyPatch
+    home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HOME", home)
+    monkeypatch.setenv("HOME", home.format(tmp_path))
     assert channel_key(None, None, silent) is None
+
+
+def test_in_the_home_of_another_user_there_is_no_key(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = home.stat().st_uid
+    monkeypatch.setattr(os, "geteuid", lambda: own + 1)
+    assert channel_key(None, None, silent) is None
+    assert [*home.iterdir()] == []
 
 
 @pytest.mark.usefixtures("umask")
