@@ -5,6 +5,7 @@ from __future__ import annotations
 import cProfile
 import tracemalloc
 from collections.abc import Callable
+from itertools import repeat
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from ssbench.core.records import (
     Record,
     WorkerRecord,
 )
-from ssbench.core.stats.budget import OTHERS
+from ssbench.core.stats.budget import MEMORY, OTHERS, Budget
 from ssbench.core.stats.compare import comparison
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.report import of_run, render, render_html
@@ -185,6 +186,36 @@ def test_what_exceeds_the_limits_is_counted_together(tmp_path: Path) -> None:
     assert sum(error.count for error in stats.errors.values()) == 4096
     assert 1000 < stats.total(OTHERS).operations < 8192
     assert stats.class_name(OTHERS) == stats.operation_name(OTHERS) == "all others"
+
+
+#: Rows of each table, whatever was read of the file.
+MOST_ROWS = {
+    "groups": 800, "causes of errors": 2000, "sources": 2000, "operations over time": 50,
+    "stages": 500, "changes of the number of users": 20_000, "workers": 20_000, "addresses": 2000,
+    "clocks of workers": 20_000, "hosts": 2000, "profiles": 1000, "starts of phases": 200,
+    "records between results": 1000, "marks": 2000,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("what", "most"), MOST_ROWS.items())
+def test_a_table_has_some_rows_and_more_for_each_2_kib_that_were_read(what: str, most: int) -> None:
+    for bytes_read, factor in ((2047, 1), (2000 * 2048, 2)):
+        budget = Budget(repeat(bytes_read).__next__)
+        assert sum(budget.keeps(what, number) for number in range(40_001)) == most * factor
+        (left_out,) = budget.left_out
+        assert left_out.startswith(f"{40_001 - most * factor:,} {what} were left out")
+
+
+def test_time_series_and_work_have_limits_that_grow_with_the_bytes_read() -> None:
+    for bytes_read, memory, seconds, steps in (
+        (63, MEMORY, 10_000, 500_063),
+        (64_000, MEMORY, 11_000, 564_000),
+        (64_000, 2 * MEMORY, 21_000, 1_064_000),
+    ):
+        budget = Budget(repeat(bytes_read).__next__, memory)
+        assert budget.seconds == seconds
+        assert budget.works(steps)
+        assert not budget.works(1)
 
 
 def test_statistics_of_this_process_are_not_limited() -> None:
