@@ -73,9 +73,16 @@ def test_hidden_fields_are_in_no_text(kind: type[Hiding]) -> None:
         ("no-one2", "***"),
         ("no-one", "***"),
         ("tiny", "tiny"),
+        ("of an identity: nested-token", "of an identity: ***"),
+        ("a password: dXNlcjpwYXNzd29yZDE= or password1", "a password: *** or ***"),
     ],
 )
 def test_texts_of_a_store_have_stars_for_our_secrets(text: str, shown: str) -> None:
-    secrets = Secrets({"token": "abcdefghijkl-and-more<b", "key": "no-one2", "other": "tiny"})
+    secrets = Secrets(
+        {
+            "token": "abcdefghijkl-and-more<b", "key": "no-one2", "other": "tiny",
+            "identities": [{"token": "nested-token"}, {"basic": "dXNlcjpwYXNzd29yZDE="}],
+        }
+    )  # fmt: skip
     assert secrets.masked(text) == shown
     assert "abcdef" not in repr(secrets)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any
@@ -80,6 +81,16 @@ def test_no_secret_is_shown(opened: Opener) -> None:
     with pytest.raises(UsageError) as usage:
         driver.set_credentials(with_token(f"{SECRET}\r\nX-Evil: 1", 1))
     assert SECRET not in str(usage.value)
+
+
+def test_what_a_cluster_sends_back_of_the_token_is_masked() -> None:
+    named = json.dumps({"swift": {"policies": [{"name": SECRET, "aliases": f"a {SECRET}"}]}})
+    with against(ok(named.encode()), token=SECRET) as driver:
+        assert driver.limits().policies == ["***", "a ***"]
+    headers = f"X-Storage-Policy: {SECRET}\r\nX-Container-Meta-Note: of {SECRET}\r\n\r\n"
+    with against(f"HTTP/1.1 204 X\r\n{headers}".encode(), token=SECRET) as driver:
+        found = driver.container_info("c")
+        assert (found.policy, found.metadata) == ("***", {"note": "of ***"})
 
 
 @pytest.mark.parametrize(
