@@ -213,6 +213,14 @@ def test_a_proof_of_the_key_is_good_for_its_own_connection_and_request(
         (proved,) = [line for line in said if line.startswith("echo ")]
         assert answer_to(proved).startswith(b"error the key is another one")
         assert answer_to(proved.replace("echo", "end")).startswith(b"error the key is another one")
+    greeting, accepted = (
+        next(line for line in said if line.startswith(word)) for word in ("ssbench", "ok")
+    )
+    with (
+        answering(f"{greeting}\n".encode(), f"{accepted}\n".encode()) as address,
+        pytest.raises(NetworkError, match="its key is another one"),
+    ):
+        measure(address, KEY, seconds=0, size_bytes=1)
 
 
 @pytest.mark.program("ipv6")

@@ -17,7 +17,14 @@ from ssbench.core.columns import (
 )
 from ssbench.core.dispatch.result_bounds import ANY_RESPONSE, ResultBounds
 from ssbench.core.errors import MessageError
-from ssbench.core.model import NONE_NS, UNCERTAIN_NS, Job, Result, SizeClass
+from ssbench.core.model import (
+    MAX_ADDRESSES,
+    NONE_NS,
+    UNCERTAIN_NS,
+    Job,
+    Result,
+    SizeClass,
+)
 from ssbench.core.operations import OPERATIONS, READ
 from ssbench.storage.http.response import MAX_ERROR_BODY
 from tests.core.workload.fleet import row
@@ -63,6 +70,7 @@ ALLOWED = [
     ("last_byte_ns", 0, LATEST), ("bytes_moved", 0, 8 * MIB), ("retries", 0, 10**6),
     ("not_found_retries", 0, 10**6), ("rate_limited", 0, 10**6), ("reconnects", 0, 10**6),
     ("renewals", 0, 10**6), ("url", 0, 1), ("status", 0, 999), ("error", 0, 255), ("unknown", 0, 1),
+    ("group", 0, 10**6), ("renewed_ns", 0, LATEST), ("address", 0, MAX_ADDRESSES),
 ]  # fmt: skip
 
 
