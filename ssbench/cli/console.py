@@ -12,13 +12,14 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TextIO
 
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError, gravest
 from ssbench.core.option import Option
 from ssbench.core.text import plural, printable
+from ssbench.host.files import OutputFile
 from ssbench.host.process import discard
 
 if TYPE_CHECKING:
@@ -168,17 +169,19 @@ def result_file(path: str) -> AbstractContextManager[IO[bytes]]:
 def _new_file(path: str, mode: str, encoding: str | None = None) -> Iterator[IO[Any]]:
     """A file that is written in the block. If that fails, it is removed if it was new."""
     _spare_stat_file(path)
-    is_new = not os.path.exists(path)
     try:
-        with open(path, mode, encoding=encoding) as file:
-            yield file
-    except BaseException as error:
-        if is_new:
-            with suppress(OSError):  # it could not be made
-                _remove(path)
-        if isinstance(error, OSError):
-            raise SsbenchError(f"{path}: can't be written: {error.strerror}") from error
-        raise
+        output = OutputFile(path, os.O_TRUNC)
+        try:
+            # A copy: closing it reports what a network file system could not write.
+            with open(os.dup(output.descriptor), mode, encoding=encoding) as file:
+                yield file
+        except BaseException:
+            output.discard()
+            raise
+        finally:
+            output.close()
+    except OSError as error:
+        raise SsbenchError(f"{path}: can't be written: {error.strerror}") from error
 
 
 def check_files(rows: Iterable[Option], ns: argparse.Namespace) -> None:
@@ -226,21 +229,14 @@ def check_writable(path: str, option: str) -> None:
     :raises UsageError: it can't.
     """
     _spare_stat_file(path)
-    is_new = not os.path.exists(path)
-    if not (is_new or os.path.isfile(path) or os.path.isdir(path)):
+    if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
         return  # a pipe: opening it would wait for a reader, and closing end that
     try:
-        with open(path, "ab"):
-            pass
-        if is_new:
-            _remove(path)
+        with closing(OutputFile(path)) as output:
+            output.discard()
     except OSError as error:
         hint = "; make the folder first" if isinstance(error, FileNotFoundError) else ""
         raise UsageError(f"{option} {path}: can't be written: {error.strerror}{hint}") from error
-
-
-def _remove(path: str) -> None:
-    os.unlink(os.path.realpath(path))  # of a link, what it names
 
 
 def _same_file(path: str, other: str, *, may_be_new: bool = False) -> bool:

@@ -10,6 +10,7 @@ import errno
 import fcntl
 import os
 import stat
+from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from ssbench.core.text import printable
 
 MOST_BYTES = 4 << 20  #: of a file that is read whole: settings, scenarios, keys, certificates
 _MOST_NUMBERS = 10_000  #: of files of one name
+_MOST_LINKS = 40  #: that lead from one to the next, as in Linux
 _NO_FILE = "has to be a regular file, and is "
 _KINDS = {
     stat.S_IFDIR: "a folder", stat.S_IFIFO: "a FIFO", stat.S_IFCHR: "a device",
@@ -99,8 +101,78 @@ def read_text(path: str | os.PathLike[str], option: str = "", errors: str = "str
         raise UsageError(f"{_named(os.fspath(path), option)}: is not UTF-8 text") from None
 
 
+class OutputFile:
+    """A file that the user names, open for writing; close it.
+
+    No symbolic link of another user is followed: where others may create files (/tmp), it would
+    make us write to, or delete, a file of ours. That is said of the file itself, not of the folders
+    above it, as with ``fs.protected_symlinks`` of Linux, which not every host has.
+
+    :param flags: of ``os.open``, beside those of writing and creating.
+    :param mode: of a new file, less the umask.
+    :raises OSError: it can't be opened, or is a link of another user.
+    """
+
+    def __init__(self, path: str, flags: int = 0, mode: int = 0o666) -> None:
+        flags |= os.O_WRONLY | os.O_CLOEXEC
+        self.descriptor = self._folder = -1
+        self._name, self._is_new = "", False
+        for _ in range(_MOST_LINKS):
+            if _is_descriptor(path) or path in ("/dev/stdout", "/dev/stderr"):
+                self.descriptor = os.open(path, flags)
+                return
+            above, name = os.path.split(path)
+            self._name = name or "."
+            self._folder = os.open(above or ".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                target = self._open(flags | os.O_CREAT | os.O_NOFOLLOW, mode)
+            except BaseException:
+                self.close()
+                raise
+            if target is None:
+                return
+            self.close()
+            path = os.path.join(above, target)
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+
+    def _open(self, flags: int, mode: int) -> str | None:
+        """None, or where the link leads that is there in place of a file."""
+        with suppress(FileExistsError):
+            self.descriptor = os.open(self._name, flags | os.O_EXCL, mode, dir_fd=self._folder)
+            self._is_new = True
+            return None
+        found = os.open(self._name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._folder)
+        try:
+            facts = os.fstat(found)
+            if stat.S_ISLNK(facts.st_mode):
+                if facts.st_uid not in (os.geteuid(), 0):
+                    raise OSError(errno.ELOOP, "it is a symbolic link of another user")
+                return os.readlink("", dir_fd=found)
+        finally:
+            os.close(found)
+        self.descriptor = os.open(self._name, flags, mode, dir_fd=self._folder)
+        return None
+
+    def discard(self) -> None:
+        """Delete the file if it was new, and is still the one that was made."""
+        with suppress(OSError):
+            if self._is_new and os.path.samestat(
+                os.stat(self._name, dir_fd=self._folder, follow_symlinks=False),
+                os.fstat(self.descriptor),
+            ):
+                os.unlink(self._name, dir_fd=self._folder)
+
+    def close(self) -> None:
+        for fd in (self._folder, self.descriptor):
+            if fd >= 0:
+                os.close(fd)
+        self.descriptor = self._folder = -1
+
+
 def _is_descriptor(path: str) -> bool:
-    return path == "/dev/stdin" or os.path.dirname(path) in ("/dev/fd", "/proc/self/fd")
+    folder = os.path.dirname(path)
+    is_of_process = folder.startswith("/proc/") and folder.endswith("/fd")
+    return path == "/dev/stdin" or folder == "/dev/fd" or is_of_process
 
 
 def _named(path: str, option: str) -> str:

@@ -23,6 +23,7 @@ from ssbench.core.live import Observer, OperationProgress, RunProgress
 from ssbench.core.model import ErrorKind, Phase, error_label
 from ssbench.core.operations import OPERATIONS, row_of
 from ssbench.core.text import due_text, latency_text, plural
+from ssbench.host.files import OutputFile
 
 if TYPE_CHECKING:
     from ssbench.core.records import EventRecord, RunHeader
@@ -343,9 +344,8 @@ class LiveJson(Sink):
 
     def __init__(self, path: str, tell: Callable[[str], None]) -> None:
         self._path, self._tell = path, tell
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK | os.O_CLOEXEC
         try:
-            self._file = os.open(path, flags, 0o600)
+            self._file = OutputFile(path, os.O_TRUNC | os.O_NONBLOCK, 0o600)
         except OSError as error:
             raise SsbenchError(f"--live-json {path}: can't be written: {error.strerror}") from error
         self._rest = b""  # of a line that was written in part
@@ -357,20 +357,20 @@ class LiveJson(Sink):
             return
         try:
             if self._rest:
-                self._rest = self._rest[os.write(self._file, self._rest) :]
+                self._rest = self._rest[os.write(self._file.descriptor, self._rest) :]
             if self._rest:
                 self._dropped += 1
                 return
             values = {**state_map(state), "dropped": self._dropped}
             line = f"{json.dumps(values)}\n".encode("ascii")
-            self._rest = line[os.write(self._file, line) :]
+            self._rest = line[os.write(self._file.descriptor, line) :]
         except BlockingIOError:
             self._dropped += 1
         except OSError as error:
             self._fault = error
 
     def close(self) -> None:
-        os.close(self._file)
+        self._file.close()
         if self._fault and not isinstance(self._fault, BrokenPipeError):  # the reader has ended
             self._tell(f"--live-json {self._path}: is incomplete: {self._fault.strerror}")
 

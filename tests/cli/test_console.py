@@ -6,6 +6,7 @@ import io
 import logging
 import os
 import resource
+import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 from ssbench.cli.console import (
     PlainFormatter,
     check_output,
+    check_writable,
     discard,
     log_to_stderr,
     printable_lines,
@@ -26,6 +28,7 @@ from ssbench.cli.console import (
     write_result,
 )
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
+from ssbench.live.watch import LiveJson
 from ssbench.report import of_run, render
 from tests.fakes.terminal import NASTY, FakeTerminal, steering
 from tests.report import runs
@@ -165,6 +168,60 @@ def test_no_new_file_stays_that_was_written_in_part(tmp_path: Path, file_limit: 
     with pytest.raises(KeyboardInterrupt), result_file(str(new)):
         raise KeyboardInterrupt
     assert {path.name for path in tmp_path.iterdir()} == {"link", "old"}
+
+
+def test_no_link_of_another_user_is_followed_and_no_other_file_is_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In /tmp, another user places one where a run writes its report in the end."""
+    mine, out, new = (tmp_path / name for name in ("mine", "out", "new"))
+    mine.write_text("mine")
+    real = os.fstat
+
+    def fstat(file: int) -> os.stat_result:
+        """As if links were another user's."""
+        facts = real(file)
+        uid = os.geteuid() + stat.S_ISLNK(facts.st_mode)
+        return os.stat_result([*facts[:4], uid, *facts[5:10]])
+
+    monkeypatch.setattr("ssbench.host.files.os.fstat", fstat)
+    for target in (mine, tmp_path / "none"):
+        out.symlink_to(target)
+        with pytest.raises(UsageError, match=r"--csv .*: it is a symbolic link of another user"):
+            check_writable(str(out), "--csv")
+        with pytest.raises(SsbenchError, match="out: can't be written: it is a symbolic link of"):
+            write_result(["x"], str(out))
+        with pytest.raises(SsbenchError, match="out: can't be written: it is a symbolic link of"):
+            LiveJson(str(out), pytest.fail)
+        out.unlink()
+    parts = (f"{mine.rename(new)}\ud800" for _ in "x")  # it is replaced while it is written
+    with pytest.raises(UnicodeEncodeError):
+        write_result(parts, str(new))
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("new", "mine")]
+
+
+def test_outputs_go_where_own_links_lead(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.symlink_to("second")
+    second.symlink_to("folder/file")
+    check_writable(str(first), "--csv")
+    assert not second.exists()
+    for text in ("a longer one", "x"):
+        write_result([text], str(first))
+        assert (tmp_path / "folder" / "file").read_text() == text
+    second.unlink()
+    second.symlink_to("first")
+    with pytest.raises(SsbenchError, match="first: can't be written: Too many levels of symbolic"):
+        write_result(["x"], str(first))
+    reader, writer = os.pipe()
+    for folder in ("/dev/fd", "/proc/self/fd", f"/proc/{os.getpid()}/fd"):
+        second.unlink()
+        second.symlink_to(f"{folder}/{writer}")
+        write_result(["x"], str(first))
+    assert os.read(reader, 9) == b"xxx"
+    os.close(reader)
+    os.close(writer)
 
 
 def test_a_pipe_stays_when_its_reader_has_gone(tmp_path: Path) -> None:
