@@ -335,6 +335,8 @@ class ContentDecoder:
                 data = self._zlib.unconsumed_tail
         except zlib.error as error:
             raise BadResponse("the body is not valid gzip") from error
+        if self._zlib.unused_data:  # zlib would keep all of them, and copy them each time
+            raise BadResponse("the body is not valid gzip: more follows its end")
 
 
 _ANY_ZLIB = 47  #: wbits of zlib: with a header of gzip or of zlib

@@ -199,6 +199,7 @@ def test_an_incomplete_answer_is_a_broken_connection(said: bytes) -> None:
 @pytest.mark.parametrize(("body", "coding", "says"), [
     (gzip.compress(bytes(MAX_RESPONSE + 1)), b"gzip", f"more than {MAX_RESPONSE} bytes"),
     (b"no gzip", b"gzip", "the body is not valid gzip"),
+    (gzip.compress(b"{}") + b"{}", b"gzip", "not valid gzip: more follows its end"),
     (b"x", b"br", "a body with Content-Encoding br, which was not requested"),
 ])  # fmt: skip
 def test_what_can_not_be_decoded_is_named(body: bytes, coding: bytes, says: str) -> None:
