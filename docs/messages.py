@@ -52,6 +52,7 @@ MESSAGES: dict[str, dict[str, str]] = {
         "a request for a bucket by its host name": "",
         "which needs botocore|: ": "install it; or use a profile that has only keys, region and "
         "endpoint",
+        "no keys within ...|: does what gives them": "",
         "the store has no ListObjectsV2": "use another store, or a gateway that has it",
         "ssbench does not support ... in auth of clouds.yaml": "log in with a password, a token or "
         "an application credential",

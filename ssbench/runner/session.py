@@ -418,7 +418,8 @@ def reach_store(
         choice = options.settings.url_choice
         if choice != URL_CHOICES[0] and not row_of(options.driver).urls:
             raise UsageError(f'--url-choice {choice}: the store "{options.driver}" has no URLs')
-        provider = open_provider(options)
+        # It may ask what gives a profile's keys.
+        provider = stop.run_interruptible(lambda: open_provider(options))
     for note in provider.notes:
         say(note)
     access = (

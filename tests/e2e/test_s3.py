@@ -24,6 +24,8 @@ from tests.e2e.commands import (
     workers_of,
 )
 from tests.e2e.test_secrets import Watcher, none_has, nowhere
+from tests.fakes.scripted_server import ScriptedServer
+from tests.fakes.served_pool import dripping
 from tests.servers.s3 import S3Server, SwiftS3, VersityGW
 
 SECRET = "Hv8-secret-key-of-the-s3-tests"
@@ -361,3 +363,19 @@ def test_versitygw_keeps_the_checksums_of_objects_and_parts(
     whole = ("FULL_OBJECT", True)
     assert whole in kinds
     assert name == "crc64nvme" or ("COMPOSITE", True) in kinds
+
+
+def test_ctrl_c_ends_what_asks_for_the_keys(commands: Commands) -> None:
+    """Of this process alone, as kill sends it: the child has a terminal's Ctrl-C of its own."""
+    with ScriptedServer(dripping(b"HTTP/1.1 200 OK\r\n\r\n", b"x")) as service:
+        environment = {
+            "AWS_CONTAINER_CREDENTIALS_FULL_URI": f"http://127.0.0.1:{service.port}/keys",
+            "AWS_CONFIG_FILE": "/dev/null",
+        }
+        words = ["--storage", "s3", "--s3-endpoint", "http://127.0.0.1:9"]
+        master = commands.start_run("-f", commands.scenario(), *words, environment=environment)
+        until("it asks for the keys", lambda: service.connections > 0)
+        (child,) = master.children("by_botocore:answer")
+        master.interrupt()
+        assert "interrupted by SIGINT" in master.wait().one_line(ExitStatus.INTERRUPTED)
+        until("the child has ended", lambda: is_gone(child.pid))

@@ -169,9 +169,9 @@ def _host(url: str) -> str:
     return urlsplit(url).netloc.rpartition("@")[2] if url.isprintable() else "?"
 
 
-def within(timeout_s: float, call: Callable[[], T]) -> T:
+def _within(timeout_s: float, call: Callable[[], T]) -> T:
     """What a call returns or raises. It runs in a thread, which stays behind if it is late: nothing
-    can end a resolver or a library that waits.
+    can end a resolver that waits.
 
     :raises TimeoutError: it takes longer.
     """
@@ -366,7 +366,7 @@ class _Connection(HTTPConnection):
 
     def _new_conn(self) -> socket.socket:
         try:
-            sock = within(float(self.timeout or 0), super()._new_conn)
+            sock = _within(float(self.timeout or 0), super()._new_conn)
         except TimeoutError as error:
             raise ConnectTimeoutError(self, "no connection in time") from error
         self._noted = self._sockets.add(sock, self._noted)

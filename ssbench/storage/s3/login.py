@@ -16,20 +16,21 @@ import threading
 import time
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
+from importlib.util import find_spec
 from itertools import count
+from json import dumps
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import requests
-from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.json import decode
+from msgspec.structs import asdict, replace
 
 from ssbench.core.errors import (
     AuthError,
     RejectedError,
-    SsbenchError,
     StorageError,
     UsageError,
 )
@@ -37,10 +38,11 @@ from ssbench.core.hiding import Secrets
 from ssbench.core.option import of_options
 from ssbench.core.settings import Credentials
 from ssbench.core.text import first_of, printable
+from ssbench.host.confined import call_confined
 from ssbench.host.files import read_bytes, read_text
 from ssbench.storage.base import Access
 from ssbench.storage.http.addresses import parse_storage_url
-from ssbench.storage.http.session import BoundedSession, check_not_redirected, reason_of, within
+from ssbench.storage.http.session import BoundedSession, check_not_redirected, reason_of
 from ssbench.storage.options import (
     INSECURE_NOTE,
     StoreOptions,
@@ -59,6 +61,7 @@ from ssbench.storage.s3.bodies import (
     error_of,
     region_of,
 )
+from ssbench.storage.s3.by_botocore import Findings, Question
 from ssbench.storage.s3.client import (
     CUSTOMER_KEY_BYTES,
     AwsKeys,
@@ -94,7 +97,7 @@ _PLACE_VARIABLES = (
 _UNUSED = ("cli_", "output", "role_session_name", "external_id", "duration_seconds", "mfa_serial",
            "sso_registration_scopes", "retry_mode", "max_attempts")  # fmt: skip
 _KEYS_WITHIN_S = 120.0  #: some ask the user for a code
-_CODE_SHOWN = 80  #: characters of a service's error code
+_KEYS_MEMORY_BYTES = 256 << 20  #: 43 MiB were measured without a response
 #: configparser takes time by the square of their number.
 _MANY_BLANKS = re.compile(r"[^\S\n]{200}")
 _INSTALL = "in ssbench's checkout, pip install '.[aws]'"
@@ -118,8 +121,8 @@ class S3Login:
         self._serials = count(1)
         self._lock = threading.Lock()
         values = option_values(OPTIONS, options)
-        profile = read_profile(options, values)
-        self._use(read_keys(options, values))
+        profile, keys = read_access(options, values)
+        self._use(keys)
         #: The one that was given, until the store names the bucket's.
         self._region = values.get("s3_region") or profile.region or DEFAULT_REGION
         endpoint = profile.endpoint or f"https://s3.{self._region}.amazonaws.com"
@@ -158,7 +161,7 @@ class S3Login:
         with self._lock:
             try:
                 values = option_values(OPTIONS, self._options)
-                self._use(read_keys(self._options, values))
+                self._use(read_access(self._options, values, place=False)[1])
                 with self._secrets.hidden():
                     self._check(is_strict=False)
             except UsageError as error:
@@ -263,40 +266,39 @@ class S3Login:
             )
 
 
-class S3Profile(Struct, frozen=True):
-    """What a profile says of the store; "": nothing."""
-
-    region: str = ""
-    endpoint: str = ""
-    style: str = ""
-    cacert: str = ""
-
-
-def read_keys(options: StoreOptions, values: Mapping[str, Any]) -> AwsKeys | None:
-    """The keys; None for anonymous requests.
+def read_access(
+    options: StoreOptions, values: Mapping[str, Any], *, place: bool = True
+) -> tuple[Findings, AwsKeys | None]:
+    """What the profile says of the store, and the keys; None for anonymous requests.
 
     :param values: of the store's options.
-    :raises UsageError: keys are missing or incomplete.
+    :param place: False: of the store nothing.
+    :raises UsageError: keys are missing or incomplete; a file is not valid, has no such profile, or
+        one that is not understood.
     """
-    if values.get("s3_anonymous"):
-        return None
+    is_anonymous = bool(values.get("s3_anonymous"))
     given = [values.get(name, "") for name in ("s3_access_key", "s3_secret_key")]
     token = values.get("s3_session_token", "")
     is_on_command_line = any(f"s3_{name}_key" in options.given for name in ("access", "secret"))
-    if not any(given) or (values.get("s3_profile") and not is_on_command_line):
-        *given, token = _profile_keys(options, values)
+    by_name = values.get("s3_profile") and not is_on_command_line
+    of_profile = not is_anonymous and bool(not any(given) or by_name)
+    found = _read_profile(options, values, place=place, keys=of_profile)
+    if is_anonymous:
+        return found, None
+    if of_profile:
+        *given, token = found.keys
     if not any(given):
         raise UsageError(NO_KEYS + _missing_files(options.environ))
     if not all(given):
         missing = "access key ID" if given[1] else "secret access key"
         raise UsageError(f"credentials for S3 are incomplete: the {missing} is missing")
-    if not all(isinstance(each, str) and _encodable(each) for each in (*given, token)):
+    if not all(map(_is_unicode, (*given, token))):
         raise UsageError("credentials for S3: what was given for a key or the token is no text")
-    return AwsKeys(given[0], given[1], token)
+    return found, AwsKeys(given[0], given[1], token)
 
 
-def _encodable(text: str) -> bool:
-    """Whether it has no half of a surrogate pair, as JSON may have."""
+def _is_unicode(text: str) -> bool:
+    """Whether it has no bytes that the environment could not decode."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -334,94 +336,22 @@ def read_customer_key(values: Mapping[str, Any], urls: Sequence[str]) -> str:
     return b64encode(key).decode()
 
 
-def read_profile(options: StoreOptions, values: Mapping[str, Any]) -> S3Profile:
-    """Where the profile has its store.
-
-    :raises UsageError: a file is not valid, has no such profile, or one that is not understood.
-    """
+def _read_profile(
+    options: StoreOptions, values: Mapping[str, Any], *, place: bool, keys: bool
+) -> Findings:
     files = _files(options.environ)
     variables = [name for name in _PLACE_VARIABLES if options.environ.get(name)]
     is_named = variables or values.get("s3_profile")
-    if not is_named and not any(map(os.path.exists, files.values())):
-        return S3Profile()
-    session = _session(options, values)
-    if session is None and variables:
+    place = place and bool(is_named or any(map(os.path.exists, files.values())))
+    if not place and not keys:
+        return Findings()
+    if find_spec("botocore"):
+        found = _by_botocore(options, values, place=place, keys=keys)
+    elif place and variables:
         raise UsageError(f"{variables[0]} needs botocore: {_INSTALL}, or unset it")
-    if session is None:
-        found = _plain_profile(options, values)
-        return S3Profile(
-            found.get("region", ""),
-            found.get("endpoint_url", ""),
-            cacert=_expanded(found.get("ca_bundle", ""), options.environ),
-        )
-    given = values.get("s3_endpoints")
-    region = values.get("s3_region")
-    with _Errors(options, values):
-        ignores = session.get_config_variable("ignore_configured_endpoint_urls")
-        if (
-            ignores
-            and given
-            and not {"s3_endpoints"} & (options.given.keys() | options.site.keys())
-        ):
-            raise UsageError(
-                "ignore_configured_endpoint_urls, of the environment or the profile, ignores the"
-                " endpoint of the environment: unset one of them, or give --s3-endpoint"
-            )
-        region = region or session.get_config_variable("region") or DEFAULT_REGION
-        client = session.create_client(
-            "s3", region, endpoint_url=given[0] if given else None, verify=False,
-            aws_access_key_id="-", aws_secret_access_key="-",  # nosec B106 # it signs nothing
-        )  # fmt: skip
-        cacert = session.get_config_variable("ca_bundle") or ""
-    style = client.meta.config.s3 or {}
-    if style.get("use_accelerate_endpoint"):
-        raise UsageError(
-            f"profile {_name(options, values)}: ssbench does not support use_accelerate_endpoint"
-        )
-    return S3Profile(
-        client.meta.region_name,
-        client.meta.endpoint_url,
-        "virtual" if style.get("addressing_style") == "virtual" else "",
-        _expanded(cacert, options.environ),
-    )
-
-
-def _profile_keys(options: StoreOptions, values: Mapping[str, Any]) -> list[str]:
-    """Key ID, secret key and session token; "" for each that there is not."""
-    session = _session(options, values)
-    if session is not None:
-
-        def ask() -> Any:
-            found = session.get_credentials()
-            return found and found.get_frozen_credentials()
-
-        with _Errors(options, values):
-            frozen = _in_time(ask, _name(options, values))
-        return [each or "" for each in frozen[:3]] if frozen else ["", "", ""]
-    profile = _plain_profile(options, values)
-    other = next((name for name in _OTHER_SOURCES if name in profile), "")
-    if other and not any(name in profile for name in _KEYS):
-        name = _name(options, values)
-        raise UsageError(
-            f"profile {name} has {other} and no keys: install botocore ({_INSTALL}), or put keys"
-            f' into the environment, with eval "$(aws configure export-credentials --profile {name}'
-            ' --format env)"'
-        )
-    return [profile.get(name, "") for name in _KEYS]
-
-
-def _in_time(ask: Callable[[], Any], profile: str) -> Any:
-    """What botocore gives, which limits only the time between two bytes of a service.
-
-    :raises UsageError: it takes too long.
-    """
-    try:
-        return within(_KEYS_WITHIN_S, ask)
-    except TimeoutError:
-        raise UsageError(
-            f"profile {profile}: no keys within {_KEYS_WITHIN_S:g} s: does what gives them (a role,"
-            " SSO, a program, the instance's metadata) respond?"
-        ) from None
+    else:
+        found = _plain_profile(options, values, keys=keys)
+    return replace(found, cacert=_expanded(found.cacert, options.environ))
 
 
 def _files(environ: Mapping[str, str]) -> dict[str, str]:
@@ -468,76 +398,76 @@ def _name(options: StoreOptions, values: Mapping[str, Any]) -> str:
 # With botocore
 
 
-def _session(options: StoreOptions, values: Mapping[str, Any]) -> Any:
-    """A botocore.session.Session; None: botocore is not installed."""
-    try:
-        from botocore.session import Session
-    except ImportError:
-        return None
-    named = values.get("s3_profile")
-    for path in filter(os.path.exists, _files(options.environ).values()):
+def _by_botocore(
+    options: StoreOptions, values: Mapping[str, Any], *, place: bool, keys: bool
+) -> Findings:
+    """:raises UsageError: as ``read_access``; or what gives the keys fails, or takes too long."""
+    files, name = _files(options.environ), _name(options, values)
+    for path in filter(os.path.exists, files.values()):
         _profiles_text(path)  # botocore would wait for a FIFO, and take a folder for a missing file
-    given = {**_files(options.environ), "profile": _name(options, values)}
-    if given["profile"] == "default":
-        del given["profile"]  # botocore takes one that was given to exist
-    # Each: key of the profile, variable, default, conversion.
-    variables: dict[str, Any] = {key: (None, None, path, None) for key, path in given.items()}
-    variables |= {key: (key, None, None, None) for key in ("region", "ca_bundle")}
-    return Session(variables, profile=named or None)
+    given = values.get("s3_endpoints")
+    question = Question(
+        name=name,
+        named=values.get("s3_profile") or "",
+        files=files,
+        region=values.get("s3_region") or "",
+        default_region=DEFAULT_REGION,
+        endpoint=given[0] if given else "",
+        place=place,
+        keys=keys,
+    )
+    asked = dumps(asdict(question)), tuple(options.environ.items())
+    try:
+        answer = _ask_botocore(*asked) if keys else _place_of(*asked, _stamps(files))
+    except TimeoutError:
+        raise UsageError(
+            f"profile {name}: no keys within {_KEYS_WITHIN_S:g} s: does what gives them (a role,"
+            " SSO, a program, the instance's metadata) respond?"
+        ) from None
+    except ChildProcessError:
+        raise UsageError(
+            f"profile {name}: what gives its keys gave none that are valid, or more than"
+            f" {_KEYS_MEMORY_BYTES >> 20} MiB"
+        ) from None
+    found = decode(answer, type=Findings)
+    if found.error:
+        raise UsageError(found.error)
+    is_given = {"s3_endpoints"} & (options.given.keys() | options.site.keys())
+    if found.ignores_endpoints and given and not is_given:
+        raise UsageError(
+            "ignore_configured_endpoint_urls, of the environment or the profile, ignores the"
+            " endpoint of the environment: unset one of them, or give --s3-endpoint"
+        )
+    if found.accelerates:
+        raise UsageError(f"profile {name}: ssbench does not support use_accelerate_endpoint")
+    return found
 
 
-class _Errors:
-    """Translates the errors of botocore."""
-
-    def __init__(self, options: StoreOptions, values: Mapping[str, Any]) -> None:
-        self._name = _name(options, values)
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        # botocore lets any exception pass that a malformed answer causes.
-        if not isinstance(error, Exception) or isinstance(error, SsbenchError):
-            return
-        from botocore.exceptions import ConfigParseError, ProfileNotFound
-
-        if isinstance(error, ProfileNotFound):
-            raise UsageError(
-                f"profile {self._name} is in neither of the shared AWS files (~/.aws)"
-            ) from None
-        if isinstance(error, ConfigParseError):
-            raise UsageError(f"{error.kwargs['path']}: not a file of AWS profiles") from None
-        if isinstance(error, OSError) and error.filename:
-            raise UsageError(f"{error.filename}: {error.strerror}") from None
-        raise UsageError(f"profile {self._name}: {_own_words(error)}") from None
+def _ask_botocore(question: str, environ: Sequence[tuple[str, str]]) -> bytes:
+    return call_confined(
+        "ssbench.storage.s3.by_botocore:answer", question, dict(environ), _KEYS_WITHIN_S,
+        _KEYS_MEMORY_BYTES,
+    )  # fmt: skip
 
 
-#: What the texts of botocore's errors may have from others: a program, or a service.
-_QUOTED = {"error", "error_msg"}
+@lru_cache(maxsize=1)
+def _place_of(
+    question: str, environ: Sequence[tuple[str, str]], stamps: Sequence[tuple[int, int]]
+) -> bytes:
+    """The same without keys, once for all identities."""
+    return _ask_botocore(question, environ)
 
 
-def _own_words(error: Exception) -> str:
-    """What botocore says of an error, without what a program or a service has said: it may repeat
-    a token that it was sent."""
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    if isinstance(error, ClientError):
-        code = printable(str(error.response.get("Error", {}).get("Code", "")))[:_CODE_SHOWN]
-        return f"{error.operation_name} was refused ({code}): aws sts get-caller-identity says more"
-    given = getattr(error, "kwargs", {})
-    if given.get("provider") == "custom-process":
-        return "credential_process failed"
-    if isinstance(error, BotoCoreError) and not _QUOTED & given.keys():
-        return printable(str(error))
-    source = given.get("provider") or given.get("endpoint_url")
-    whose = f" ({source})" if source else ""
-    return f"what gives its keys{whose} failed, or gave none that are valid"
+def _stamps(files: Mapping[str, str]) -> tuple[tuple[int, int], ...]:
+    """Which versions of the files these are."""
+    found = [os.stat(path) for path in files.values() if os.path.exists(path)]
+    return tuple((each.st_mtime_ns, each.st_size) for each in found)
 
 
 # Without it
 
 
-def _plain_profile(options: StoreOptions, values: Mapping[str, Any]) -> dict[str, str]:
+def _plain_profile(options: StoreOptions, values: Mapping[str, Any], *, keys: bool) -> Findings:
     """The values of a profile: of the credentials file, then of the configuration file.
 
     :raises UsageError: a file is not valid, or has no such profile, or more than a plain one.
@@ -567,6 +497,15 @@ def _plain_profile(options: StoreOptions, values: Mapping[str, Any]) -> dict[str
     known = (*_KEYS, *_PLACE, *_OTHER_SOURCES)
     more = sorted(key for key in found if key not in known and not key.startswith(_UNUSED))
     if more:
-        keys = printable(first_of(more, 10))
-        raise UsageError(f"profile {name} has {keys}, which needs botocore: {_INSTALL}")
-    return found
+        shown = printable(first_of(more, 10))
+        raise UsageError(f"profile {name} has {shown}, which needs botocore: {_INSTALL}")
+    other = next((key for key in _OTHER_SOURCES if key in found), "")
+    if keys and other and not any(key in found for key in _KEYS):
+        raise UsageError(
+            f"profile {name} has {other} and no keys: install botocore ({_INSTALL}), or put keys"
+            f' into the environment, with eval "$(aws configure export-credentials --profile {name}'
+            ' --format env)"'
+        )
+    own = (found.get(key, "") for key in _KEYS)
+    region, endpoint, cacert = (found.get(key, "") for key in _PLACE)
+    return Findings("", region, endpoint, "", cacert, keys=(next(own), next(own), next(own)))

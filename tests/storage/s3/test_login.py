@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache, partial
 from io import BytesIO
@@ -13,19 +15,17 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from msgspec.structs import astuple
 
 from ssbench.core.errors import AuthError, RejectedError, UsageError
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.options import StoreOptions, option_values
 from ssbench.storage.registry import open_provider
 from ssbench.storage.s3 import login as s3login
+from ssbench.storage.s3.by_botocore import Findings, answer
 from ssbench.storage.s3.client import AwsKeys
-from ssbench.storage.s3.login import S3Login, read_keys, read_profile
+from ssbench.storage.s3.login import S3Login, read_access
 from ssbench.storage.s3.options import OPTIONS
 from tests.fakes.loopback_http import Answer, LoopbackServer
-from tests.fakes.scripted_server import ScriptedServer
-from tests.fakes.served_pool import dripping
 
 if TYPE_CHECKING:
     from botocore.awsrequest import AWSPreparedRequest
@@ -69,15 +69,34 @@ def read_descriptions_once(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("botocore.loaders.JSONFileLoader.load_file", _description_reader())
 
 
+def ask_here(patch: pytest.MonkeyPatch) -> None:
+    """Call in this process what would be called in a child, which takes half a second to start."""
+
+    def call(place: str, argument: str, environ: Mapping[str, str], *limits: float) -> bytes:
+        with pytest.MonkeyPatch.context() as other:
+            for name in [*filter(re.compile("AWS_").match, os.environ), "HOME"]:
+                other.delenv(name, raising=False)
+            for name, value in environ.items():
+                other.setenv(name, value)
+            return answer(argument)
+
+    patch.setattr(s3login, "call_confined", call)
+    read_descriptions_once(patch)
+
+
 @pytest.fixture(autouse=True)
-def descriptions(monkeypatch: pytest.MonkeyPatch) -> None:
-    read_descriptions_once(monkeypatch)
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    ask_here(monkeypatch)
+
+
+def read_keys(opened: StoreOptions) -> AwsKeys | None:
+    return read_access(opened, option_values(OPTIONS, opened))[1]
 
 
 def profiles_read(data: bytes) -> None:
     """With botocore and without it; nothing is run, or asked for, on the way."""
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        read_descriptions_once(patch)
+        ask_here(patch)
         path = Path(folder) / "aws"
         path.write_bytes(data)
         opened = options(
@@ -86,9 +105,10 @@ def profiles_read(data: bytes) -> None:
                 "AWS_PROFILE": "p",
             }
         )  # fmt: skip
-        assert all(type(each) is str for each in astuple(read_profile(opened, {})))
-        patch.setitem(sys.modules, "botocore.session", None)
-        assert all(type(each) is str for each in astuple(read_profile(opened, {})))
+        given = {"s3_anonymous": True}
+        assert type(read_access(opened, given)[0]) is Findings
+        patch.setitem(sys.modules, "botocore", None)
+        assert type(read_access(opened, given)[0]) is Findings
 
 
 PROFILES = [
@@ -150,10 +170,10 @@ def test_sources_have_the_order_of_the_aws_command_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if not has_botocore:
-        monkeypatch.setitem(sys.modules, "botocore.session", None)
+        monkeypatch.setitem(sys.modules, "botocore", None)
     named = {name: value.format(home=home) for name, value in environ.items()}
     opened = options(environ={"HOME": str(home), **named}, **given)
-    assert read_keys(opened, option_values(OPTIONS, opened)) == keys
+    assert read_keys(opened) == keys
 
 
 PLAIN = "aws_access_key_id = AK\naws_secret_access_key = sk\n"
@@ -228,7 +248,7 @@ def test_a_program_that_gives_keys_is_run(tmp_path: Path) -> None:
     )
     environ = {"AWS_CONFIG_FILE": str(tmp_path / "config"), "HOME": str(tmp_path)}
     opened = options(environ=environ, profile="mine")
-    assert read_keys(opened, option_values(OPTIONS, opened)) == AwsKeys("AKP", "sp", "t")
+    assert read_keys(opened) == AwsKeys("AKP", "sp", "t")
     with pytest.raises(UsageError, match="profile broken: credential_process failed") as caught:
         S3Login(options(environ=environ, profile="broken"))
     assert "s3cret" not in str(caught.value)
@@ -242,7 +262,7 @@ def test_a_program_that_gives_keys_is_run(tmp_path: Path) -> None:
 def test_without_botocore_what_is_not_understood_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profile: str, says: str
 ) -> None:
-    monkeypatch.setitem(sys.modules, "botocore.session", None)
+    monkeypatch.setitem(sys.modules, "botocore", None)
     (tmp_path / "config").write_text(f"[default]\n{PLAIN}{profile}")
     with pytest.raises(UsageError, match=says):
         S3Login(options("http://h", {"AWS_CONFIG_FILE": str(tmp_path / "config")}))
@@ -256,15 +276,12 @@ def test_what_botocore_would_use_and_ssbench_can_not_is_refused(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("place", ["environment", "profile"])
-def test_an_endpoint_that_botocore_would_ignore_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
-) -> None:
+def test_an_endpoint_that_botocore_would_ignore_is_refused(tmp_path: Path, place: str) -> None:
     """It sends the load to Amazon there."""
     path, ignore = tmp_path / "config", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"
     path.write_text(f"[default]\n{PLAIN}ignore_configured_endpoint_urls = {place == 'profile'}\n")
     environ = {"AWS_CONFIG_FILE": str(path), "AWS_ENDPOINT_URL": "http://h"}
     if place == "environment":
-        monkeypatch.setenv(ignore, "true")
         environ[ignore] = "true"
     with pytest.raises(UsageError, match="ignore_configured_endpoint_urls"):
         S3Login(options(environ=environ))
@@ -276,30 +293,28 @@ def test_variables_alone_choose_the_endpoint_of_botocore(
     monkeypatch: pytest.MonkeyPatch, has_botocore: bool, tmp_path: Path
 ) -> None:
     environ = {"AWS_USE_DUALSTACK_ENDPOINT": "true", "HOME": str(tmp_path), **IN_ENVIRONMENT}
-    for name, value in environ.items():
-        monkeypatch.setenv(name, value)
     if has_botocore:
         where = S3Login(options(environ=environ)).where
         assert where == "https://s3.dualstack.us-east-1.amazonaws.com"
         return
-    monkeypatch.setitem(sys.modules, "botocore.session", None)
+    monkeypatch.setitem(sys.modules, "botocore", None)
     with pytest.raises(UsageError, match="AWS_USE_DUALSTACK_ENDPOINT needs botocore"):
         S3Login(options(environ=environ))
 
 
-def test_a_service_that_never_ends_its_response_gives_no_keys(
+def test_the_store_of_a_profile_is_looked_up_once_for_all_identities(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The metadata of a container, for one; those of an instance have a fixed address."""
-    monkeypatch.setattr(s3login, "_KEYS_WITHIN_S", 0.3)
-    (tmp_path / "config").write_text("[profile bare]\nregion = x\n")
-    script = dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n", b"x")
-    with ScriptedServer(script) as server:
-        url = f"http://127.0.0.1:{server.port}/keys"
-        monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", url)
-        opened = options(environ={"AWS_CONFIG_FILE": str(tmp_path / "config")}, profile="bare")
-        with pytest.raises(UsageError, match=r"^profile bare: no keys within 0.3 s: does what"):
-            read_keys(opened, option_values(OPTIONS, opened))
+    path, asked = tmp_path / "config", []
+    ask = s3login.call_confined
+    monkeypatch.setattr(s3login, "call_confined", lambda *given: (asked.append(1), ask(*given))[1])
+    for region in ("eu-north-1", "eu-central-1"):
+        path.write_text(f"[default]\nregion = {region}\n")
+        for key in ("A", "B"):
+            environ = {"AWS_CONFIG_FILE": str(path)}
+            provider = S3Login(options(environ=environ, access_key=key, secret_key="s"))
+            assert provider.where == f"https://s3.{region}.amazonaws.com"
+    assert len(asked) == 2
 
 
 @pytest.mark.parametrize("body", [
@@ -309,40 +324,40 @@ def test_a_service_that_never_ends_its_response_gives_no_keys(
     '{"AccessKeyId": 5, "SecretAccessKey": ["s"], "Token": {}, "Expiration": "2099-01-01"}',
 ])  # fmt: skip
 def test_a_service_that_answers_with_no_keys_is_an_error_of_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str
+    tmp_path: Path, body: str
 ) -> None:
     with LoopbackServer(Answer(200, {}, body.encode())) as server:
-        monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"{server.url}/keys")
+        environ = {"AWS_CONTAINER_CREDENTIALS_FULL_URI": f"{server.url}/keys"}
         with pytest.raises(UsageError, match=r"^(profile bare|credentials for S3): [^\n]+$"):
-            keys_of(tmp_path, "")
+            keys_of(tmp_path, "", environ)
 
 
-def test_a_service_that_repeats_a_token_does_not_get_it_shown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_service_that_repeats_a_token_does_not_get_it_shown(tmp_path: Path) -> None:
     """STS gets the token of a web identity, and a container's service that of its variable."""
     (tmp_path / "token").write_text(SECRET)
     role = f"role_arn = arn:aws:iam::1:role/x\nweb_identity_token_file = {tmp_path}/token\n"
     said = f"<E><Error><Code>Denied\x9b</Code><Message>{SECRET}</Message></Error></E>".encode()
     with LoopbackServer(Answer(400, {}, said)) as server:
-        monkeypatch.setenv("AWS_ENDPOINT_URL_STS", server.url)
+        environ = {"AWS_ENDPOINT_URL_STS": server.url}
         says = r"^profile bare: AssumeRoleWithWebIdentity was refused \(Denied[^\x9b]*\): aws sts"
         with pytest.raises(UsageError, match=says) as caught:
-            keys_of(tmp_path, role)
+            keys_of(tmp_path, role, environ)
         assert SECRET not in str(caught.value)
-        monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"{server.url}/keys")
-        monkeypatch.setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN", SECRET)
+        environ = {
+            "AWS_CONTAINER_CREDENTIALS_FULL_URI": f"{server.url}/keys",
+            "AWS_CONTAINER_AUTHORIZATION_TOKEN": SECRET,
+        }
         says = r"^profile bare: what gives its keys \(container-role\) failed, or gave none"
         with pytest.raises(UsageError, match=says) as caught:
-            keys_of(tmp_path, "")
+            keys_of(tmp_path, "", environ)
         assert SECRET not in str(caught.value)
 
 
-def keys_of(folder: Path, profile: str) -> AwsKeys | None:
+def keys_of(folder: Path, profile: str, environ: dict[str, str]) -> AwsKeys | None:
     """The keys of a profile that has none itself."""
     (folder / "config").write_text(f"[profile bare]\nregion = x\n{profile}")
-    opened = options(environ={"AWS_CONFIG_FILE": str(folder / "config")}, profile="bare")
-    return read_keys(opened, option_values(OPTIONS, opened))
+    environ = {"AWS_CONFIG_FILE": str(folder / "config"), **environ}
+    return read_keys(options(environ=environ, profile="bare"))
 
 
 @pytest.mark.parametrize(("environ", "given", "says"), [
@@ -362,7 +377,7 @@ def test_missing_options_are_named(
 def test_a_profile_of_a_role_says_how_to_export_keys(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "botocore.session", None)
+    monkeypatch.setitem(sys.modules, "botocore", None)
     with pytest.raises(UsageError, match=r"role_arn and no keys.*export-credentials"):
         open_provider(options("http://h", {"HOME": str(home)}, profile="role"))
 
@@ -384,7 +399,7 @@ def test_a_file_that_can_not_be_read_is_named(
     for _ in range(2):
         with pytest.raises(UsageError, match=f"{tmp_path}: has to be a regular file"):
             open_provider(options("http://h", {"AWS_CONFIG_FILE": str(tmp_path)}))
-        monkeypatch.setitem(sys.modules, "botocore.session", None)
+        monkeypatch.setitem(sys.modules, "botocore", None)
 
 
 # --- The first request
