@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 import zmq
+from zmq.utils.monitor import recv_monitor_message
 
 from ssbench.core.messages import Bye, Jobs, encode
 from ssbench.transport import authenticator, master_transport
@@ -316,6 +317,26 @@ def test_messages_of_workers_stay_below_the_size_limit(
         time.sleep(0.3)
         assert all_channels(master, transport, control, PATIENCE_S) == (True, True, True)
         assert master.rejected_peers(last=True) == []
+
+
+@pytest.mark.parametrize("key", [None, CurveKey.generate()], ids=["no key", "a key"])
+def test_nobody_is_accepted_where_no_authenticator_runs(key: CurveKey | None) -> None:
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    sock, peer = context.socket(zmq.PULL), context.socket(zmq.PUSH)
+    try:
+        own = ZapAuthenticator(context, key)
+        own.lock(sock, authenticator.MAX_PEER_BYTES)
+        own.close()
+        sock.setsockopt(zmq.HANDSHAKE_IVL, 200)
+        port = sock.bind_to_random_port("tcp://127.0.0.1")
+        failures = zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL | zmq.EVENT_DISCONNECTED
+        events = peer.get_monitor_socket(failures | zmq.EVENT_HANDSHAKE_SUCCEEDED)
+        if key:
+            curve(peer, key, key)
+        peer.connect(f"tcp://127.0.0.1:{port}")
+        assert recv_monitor_message(events)["event"] & failures
+    finally:
+        context.destroy(0)
 
 
 def test_a_reused_descriptor_blames_no_other_peer() -> None:

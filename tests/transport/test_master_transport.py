@@ -11,6 +11,8 @@ import zmq
 
 from ssbench.core.errors import ExitStatus
 from ssbench.core.messages import SECRET_BYTES, Ack, Bye, Hello, Message, Results, encode
+from ssbench.transport import master_transport
+from ssbench.transport.authenticator import ZapAuthenticator
 from ssbench.transport.key import CurveKey
 from ssbench.transport.master_transport import MasterTransport, pipe_length
 from ssbench.transport.sockets import Ports, TransportError
@@ -148,11 +150,17 @@ def test_one_connection_takes_few_places_of_workers() -> None:
         assert 1 <= len(heard) <= 16 + 4 * (time.monotonic() - began_s)
 
 
-def test_a_message_longer_than_a_worker_sends_ends_its_connection() -> None:
-    data = zmtp_frame(bytes((512 << 10) + 1))
+@pytest.mark.parametrize(
+    ("channel", "kind", "most"),
+    [("results", b"PUSH", 512 << 10), ("control", b"SUB", 512), ("work", b"PULL", 512)],
+)
+def test_a_message_longer_than_a_worker_sends_ends_its_connection(
+    channel: str, kind: bytes, most: int
+) -> None:
+    data = zmtp_frame(b"\x01" + bytes(most))
     with (
         MasterTransport("127.0.0.1", ANY, None) as master,
-        admitted(master.ports.results, b"PUSH") as hostile,
+        admitted(getattr(master.ports, channel), kind) as hostile,
     ):
         hostile.settimeout(10)
         with suppress(ConnectionError):
@@ -183,6 +191,24 @@ def test_a_poll_reads_a_bounded_part_of_what_waits(
         while sum(polls) < peers * each:
             polls.append(len(list(master.receive(PATIENCE_S, {1: THEIRS}))))
             assert 0 < polls[-1] <= most
+
+
+def test_what_is_read_does_not_count_as_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(master_transport, "MAX_UNREAD_BYTES", 1 << 20)
+    data, looks = encode(LONG, THEIRS), list[ZapAuthenticator]()
+    look = ZapAuthenticator._disconnect_talkative
+    monkeypatch.setattr(
+        ZapAuthenticator, "_disconnect_talkative", lambda own: looks.append(own) or look(own)
+    )
+    with MasterTransport("127.0.0.1", ANY, None) as master, zmq.Context() as context:
+        with context.socket(zmq.PUSH) as worker:
+            worker.connect(f"tcp://127.0.0.1:{master.ports.results}")
+            for _ in range(5):
+                worker.send(data)
+                assert len(list(master.receive(PATIENCE_S, {1: THEIRS}))) == 1
+            seen = len(looks)
+            assert until(lambda: len(looks) > seen + 1)
+        assert master.rejected_peers(last=True) == []
 
 
 @pytest.mark.parametrize("more", [False, True], ids=["messages", "parts of one message"])

@@ -223,6 +223,15 @@ def test_a_proof_of_the_key_is_good_for_its_own_connection_and_request(
         measure(address, KEY, seconds=0, size_bytes=1)
 
 
+def test_a_request_that_is_changed_on_the_way_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    send_line = network._send_line
+    monkeypatch.setattr(
+        network, "_send_line", lambda to, text: send_line(to, text.replace("echo", "end"))
+    )
+    with listening(KEY) as address, pytest.raises(NetworkError, match="the key is another one"):
+        measure(address, KEY, seconds=0)
+
+
 @pytest.mark.program("ipv6")
 def test_all_addresses_of_ipv6_are_those_of_ipv4_too() -> None:
     with NetworkListener("::", 0, None, "") as listener:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resource
 import socket
-from contextlib import closing
+from contextlib import closing, suppress
 
 import pytest
 
@@ -13,6 +13,7 @@ from ssbench.transport.master_transport import MasterTransport
 from ssbench.transport.sockets import Ports, TransportError
 from ssbench.transport.worker_transport import WorkerTransport
 from tests.fakes.control_states import IDLE
+from tests.fakes.hostile_peers import greeting, is_hung_up, zmtp_frame
 from tests.transport.ends import ANY, until, worker_of
 
 
@@ -24,6 +25,22 @@ def test_malformed_messages_on_the_control_port_are_rejected() -> None:
         assert until(lambda: bool(master.send_control_state(IDLE) or control.receive(0.01)))
         master.send_control_state(IDLE._replace(serial=-1))
         assert control.receive(0.2) is None
+
+
+def test_a_message_longer_than_a_master_sends_ends_its_connection() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        transport = WorkerTransport("127.0.0.1", Ports(1, 1, server.getsockname()[1]), None)
+        control = transport.control()
+        try:
+            with server.accept()[0] as hostile:
+                hostile.settimeout(10)
+                hostile.sendall(greeting(b"PUB"))
+                with suppress(ConnectionError):
+                    hostile.sendall(zmtp_frame(bytes((8 << 20) + 1)))
+                assert is_hung_up(hostile)
+        finally:
+            control.close()
+            transport.close()
 
 
 # Ends -------------------------------------------------------------------------------------
