@@ -35,8 +35,8 @@ from ssbench.core.settings import MAX_WORKERS, Credentials, StorageSettings
 MS = SECOND_NS // 1000
 
 
-def hello(incarnation: int, worker_id: str = "w", *, previous: int = 0) -> Hello:
-    return Hello(incarnation, previous, worker_id, 4, "host", 4711, "1.0")
+def hello(incarnation: int, worker_id: str = "w", *, previous: int = 0, pid: int = 4711) -> Hello:
+    return Hello(incarnation, previous, worker_id, 4, "host", pid, "1.0")
 
 
 def registered(
@@ -186,6 +186,15 @@ def test_a_worker_saves_a_limited_part_of_what_it_is_due() -> None:
     assert not workers.charge(2, 1), "it is not present"
 
 
+def test_a_dropped_worker_returns_as_another_incarnation_only() -> None:
+    workers = Workers()
+    registered(workers, 1)
+    bye(workers, 1)
+    for incarnation, joins in ((1, False), (2, True)):
+        events = workers.receive(hello(incarnation), 10 * SECOND_NS)
+        assert [type(event) for event in events] == [WorkerJoined] * joins
+
+
 def test_workers_that_come_and_go_use_bounded_memory() -> None:
     with (
         mock.patch.object(workers_module, "MAX_NAMES", 20),
@@ -198,7 +207,7 @@ def test_workers_that_come_and_go_use_bounded_memory() -> None:
                 if number == 1000:
                     before = tracemalloc.get_traced_memory()[0]
                 name = f"w{number if number % 3 else 0}"
-                workers.receive(hello(2 * number, name), number * SECOND_NS)
+                workers.receive(hello(2 * number, name, pid=number), number * SECOND_NS)
                 workers.receive(hello(2 * number + 1, name), number * SECOND_NS)  # is refused
                 bye(workers, 2 * number)
                 sent(workers, number * SECOND_NS)

@@ -184,6 +184,7 @@ def test_a_dripping_handshake_is_a_timeout() -> None:
     [(b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 65536), (CHUNKED, b"10000\r\n%b\r\n" % (b"x" * 65536))],
 )
 def test_an_endless_answer_is_an_error(start: bytes, part: bytes) -> None:
+    assert MAX_RESPONSE == 8 << 20
     with pytest.raises(AuthError, match=f"more than {MAX_RESPONSE} bytes"):
         asked(endless(start, part))
 
@@ -201,10 +202,16 @@ def test_an_incomplete_answer_is_a_broken_connection(said: bytes) -> None:
     (b"no gzip", b"gzip", "the body is not valid gzip"),
     (gzip.compress(b"{}") + b"{}", b"gzip", "not valid gzip: more follows its end"),
     (b"x", b"br", "a body with Content-Encoding br, which was not requested"),
+    (b" [" + b"1," * 1_000_000 + b"1]", b"identity", "JSON of more than 1,000,000 values"),
 ])  # fmt: skip
 def test_what_can_not_be_decoded_is_named(body: bytes, coding: bytes, says: str) -> None:
     with pytest.raises(AuthError, match=says):
         asked(answering(ok(body, b"Content-Encoding: " + coding)))
+
+
+def test_json_of_a_million_values_is_read() -> None:
+    body = b"[" + b"1," * 999_999 + b"1]"
+    assert asked(answering(ok(body))).content == body
 
 
 @pytest.mark.parametrize("named", [b"application/json; charset=punycode", b"text/plain", b"x"])
