@@ -19,6 +19,7 @@ from ssbench.core.text import printable
 
 MOST_BYTES = 4 << 20  #: of a file that is read whole: settings, scenarios, keys, certificates
 _MOST_NUMBERS = 10_000  #: of files of one name
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _MOST_LINKS = 40  #: that lead from one to the next, as in Linux
 _NO_FILE = "has to be a regular file, and is "
 _KINDS = {
@@ -104,13 +105,14 @@ def read_text(path: str | os.PathLike[str], option: str = "", errors: str = "str
 class OutputFile:
     """A file that the user names, open for writing; close it.
 
-    No symbolic link of another user is followed: where others may create files (/tmp), it would
-    make us write to, or delete, a file of ours. That is said of the file itself, not of the folders
-    above it, as with ``fs.protected_symlinks`` of Linux, which not every host has.
+    Where others may create files (/tmp), another user could place a symbolic link there, to a file
+    of ours, a FIFO, which would make us wait, or a file to change it later. No such link is
+    followed anywhere, and the others are refused in folders for everybody. That is the rule of
+    ``fs.protected_symlinks``, ``_fifos`` and ``_regular`` of Linux, which not every host has.
 
     :param flags: of ``os.open``, beside those of writing and creating.
     :param mode: of a new file, less the umask.
-    :raises OSError: it can't be opened, or is a link of another user.
+    :raises OSError: it can't be opened, or another user has placed it there.
     """
 
     def __init__(self, path: str, flags: int = 0, mode: int = 0o666) -> None:
@@ -143,10 +145,12 @@ class OutputFile:
             return None
         found = os.open(self._name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._folder)
         try:
-            facts = os.fstat(found)
-            if stat.S_ISLNK(facts.st_mode):
-                if facts.st_uid not in (os.geteuid(), 0):
-                    raise OSError(errno.ELOOP, "it is a symbolic link of another user")
+            facts, above = os.fstat(found), os.fstat(self._folder)
+            is_link = stat.S_ISLNK(facts.st_mode)
+            is_shared = above.st_mode & stat.S_ISVTX and above.st_mode & _OTHERS_WRITE
+            if facts.st_uid not in (os.geteuid(), 0) and (is_link or is_shared):
+                raise PermissionError(errno.EACCES, "another user has placed it there")
+            if is_link:
                 return os.readlink("", dir_fd=found)
         finally:
             os.close(found)

@@ -170,30 +170,45 @@ def test_no_new_file_stays_that_was_written_in_part(tmp_path: Path, file_limit: 
     assert {path.name for path in tmp_path.iterdir()} == {"link", "old"}
 
 
-def test_no_link_of_another_user_is_followed_and_no_other_file_is_deleted(
+def test_what_another_user_has_placed_is_not_written_and_no_other_file_is_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In /tmp, another user places one where a run writes its report in the end."""
-    mine, out, new = (tmp_path / name for name in ("mine", "out", "new"))
+    """In /tmp, where a run writes its report in the end."""
+    mine, out, new, free = (tmp_path / name for name in ("mine", "out", "new", "free"))
     mine.write_text("mine")
     real = os.fstat
 
     def fstat(file: int) -> os.stat_result:
-        """As if links were another user's."""
+        """As if links and FIFOs, and files with this mode, were another user's."""
         facts = real(file)
-        uid = os.geteuid() + stat.S_ISLNK(facts.st_mode)
-        return os.stat_result([*facts[:4], uid, *facts[5:10]])
+        mode = facts.st_mode
+        is_placed = stat.S_ISLNK(mode) or stat.S_ISFIFO(mode) or stat.S_IMODE(mode) == 0o606
+        return os.stat_result([*facts[:4], os.geteuid() + is_placed, *facts[5:10]])
+
+    def is_refused() -> None:
+        said = "can't be written: another user has placed it there"
+        with pytest.raises(SsbenchError, match=f"out: {said}"):
+            write_result(["x"], str(out))
+        with pytest.raises(SsbenchError, match=f"--live-json .*out: {said}"):
+            LiveJson(str(out), pytest.fail)
 
     monkeypatch.setattr("ssbench.host.files.os.fstat", fstat)
     for target in (mine, tmp_path / "none"):
         out.symlink_to(target)
-        with pytest.raises(UsageError, match=r"--csv .*: it is a symbolic link of another user"):
+        is_refused()
+        with pytest.raises(UsageError, match=r"--csv .*out: can't be written: another user has"):
             check_writable(str(out), "--csv")
-        with pytest.raises(SsbenchError, match="out: can't be written: it is a symbolic link of"):
-            write_result(["x"], str(out))
-        with pytest.raises(SsbenchError, match="out: can't be written: it is a symbolic link of"):
-            LiveJson(str(out), pytest.fail)
         out.unlink()
+    free.write_text("theirs")
+    free.chmod(0o606)
+    write_result(["x"], str(free))
+    tmp_path.chmod(0o1777)
+    os.mkfifo(out)
+    is_refused()
+    free.rename(out)
+    is_refused()
+    assert out.read_text() == "x"
+    out.unlink()
     parts = (f"{mine.rename(new)}\ud800" for _ in "x")  # it is replaced while it is written
     with pytest.raises(UnicodeEncodeError):
         write_result(parts, str(new))
