@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
+import os
 import resource
+import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -68,6 +72,19 @@ def test_equal_trees_do_not_differ(folder: Path, tmp_path: Path) -> None:
     said: list[str] = []
     assert first_difference(str(folder), str(other), said.append) == ""
     assert f"Comparing {folder}/file_0.txt: 0 B" in said
+
+
+def test_trees_may_be_deeper_than_python_recurses(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    deep = "/d" * 300
+    for name in ("a", "b"):
+        os.makedirs(f"{tmp_path}/{name}{deep}")
+    Path(f"{tmp_path}/b{deep}/file").touch()
+    request.addfinalizer(partial(sys.setrecursionlimit, sys.getrecursionlimit()))
+    sys.setrecursionlimit(len(inspect.stack(0)) + 200)
+    found = first_difference(str(tmp_path / "a"), str(tmp_path / "b"))
+    assert found == f"only in {tmp_path}/b{deep}: file"
 
 
 def swap_byte(path: Path) -> None:

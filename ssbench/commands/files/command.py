@@ -188,28 +188,41 @@ def first_difference(
 
 
 def _difference(first: Path, second: Path, show: Callable[[str], None]) -> str:
-    kinds = [stat.S_IFMT(path.lstat().st_mode) for path in (first, second)]
-    shown = printable(str(first))
-    if kinds[0] != kinds[1]:
-        return f"{shown} and {printable(str(second))} are of different kinds"
-    if kinds[0] == stat.S_IFDIR:
-        names = [{each.name for each in path.iterdir()} - {MARKER} for path in (first, second)]
-        for name in sorted(names[0] | names[1]):
-            if name not in names[0] or name not in names[1]:
-                return f"only in {printable(str(first if name in names[0] else second))}: " + (
-                    printable(name)
-                )
-            found = _difference(first / name, second / name, show)
-            if found:
-                return found
-    elif kinds[0] == stat.S_IFLNK:
-        if os.readlink(first) != os.readlink(second):
-            return f"{shown} and {printable(str(second))} are links to different places"
-    elif kinds[0] == stat.S_IFREG:
-        at = _first_different_byte(first, second, show)
-        if at is not None:
-            return f"{shown} and {printable(str(second))} differ from byte offset {at} on"
+    # No recursion: other programs can make folders of any depth.
+    levels: list[Iterator[tuple[Path, Path] | str]] = [iter([(first, second)])]
+    while levels:
+        found = next(levels[-1], None)
+        if found is None:
+            levels.pop()
+            continue
+        if isinstance(found, str):
+            return found
+        first, second = found
+        kinds = [stat.S_IFMT(path.lstat().st_mode) for path in found]
+        shown = printable(str(first))
+        if kinds[0] != kinds[1]:
+            return f"{shown} and {printable(str(second))} are of different kinds"
+        if kinds[0] == stat.S_IFDIR:
+            levels.append(_pairs(first, second))
+        elif kinds[0] == stat.S_IFLNK:
+            if os.readlink(first) != os.readlink(second):
+                return f"{shown} and {printable(str(second))} are links to different places"
+        elif kinds[0] == stat.S_IFREG:
+            at = _first_different_byte(first, second, show)
+            if at is not None:
+                return f"{shown} and {printable(str(second))} differ from byte offset {at} on"
     return ""
+
+
+def _pairs(first: Path, second: Path) -> Iterator[tuple[Path, Path] | str]:
+    """What is in both folders, in the order of names, up to what is only in one, as text."""
+    names = [{each.name for each in path.iterdir()} - {MARKER} for path in (first, second)]
+    for name in sorted(names[0] | names[1]):
+        if name not in names[0] or name not in names[1]:
+            there = printable(str(first if name in names[0] else second))
+            yield f"only in {there}: {printable(name)}"
+            return
+        yield first / name, second / name
 
 
 def _first_different_byte(first: Path, second: Path, show: Callable[[str], None]) -> int | None:
