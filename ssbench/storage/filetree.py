@@ -257,7 +257,7 @@ class FileTree:
 
         :raises OSError: it can't be written.
         """
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
         fd = os.open(MARKER, flags, 0o666, dir_fd=self.root.fd)
         try:
             stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -270,11 +270,12 @@ class FileTree:
         """Whether the directory's marker has a session's id."""
         try:
             fd = os.open(MARKER, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=self.root.fd)
-        except OSError:
+            with open(fd, "rb") as marker:
+                marker.seek(max(0, os.fstat(fd).st_size - _NEWEST_SESSIONS))
+                newest = marker.read(2 * _NEWEST_SESSIONS)
+        except OSError:  # also a FIFO, in which nothing has a place
             return False
-        with open(fd, "rb") as marker:
-            marker.seek(max(0, os.fstat(fd).st_size - _NEWEST_SESSIONS))
-            return any(line.split()[-1:] == [session.encode()] for line in marker)
+        return any(line.split()[-1:] == [session.encode()] for line in newest.splitlines())
 
     # What the file system can do
 

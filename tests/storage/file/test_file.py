@@ -680,6 +680,13 @@ def test_there_is_nothing_to_renew(tmp_path: Path) -> None:
         open_provider(StoreOptions("file", {"path": str(tmp_path)})).renew()
 
 
+def test_a_fifo_in_place_of_the_marker_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / ".ssbench")
+    with pytest.raises(OSError, match="No such device"):
+        FileTree(str(tmp_path)).announce("one")
+    assert not FileTree(str(tmp_path)).has_session("one")
+
+
 def test_a_session_is_found_among_the_newest(tmp_path: Path) -> None:
     tree = FileTree(str(tmp_path))
     assert not tree.has_session("one")
