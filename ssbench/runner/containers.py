@@ -315,9 +315,12 @@ class Deletions:
             for page in all_versions(partial(storage.list_versions, container), container, most):
                 self.result.versions += sum(map(is_chosen, page))
             return
-        count, kept = self._client.call(delete_versions, storage, container, most, is_chosen)
-        self.result.versions += count
-        for version, why in kept:
+
+        def count(deleted: int) -> None:
+            self.result.versions += deleted
+
+        kept = self._client.call(delete_versions, storage, container, most, is_chosen, count)
+        for version, why, _ in kept:
             self._fail_object(container, version.name, f"a version of it stays: {why}")
         self.record_success()
 

@@ -448,6 +448,7 @@ class Kept(NamedTuple):
 
     version: ListedVersion
     why: str
+    is_busy: bool = False  #: the store may delete it later
 
 
 _VERSIONS_A_PAGE = 1000
@@ -476,23 +477,29 @@ def delete_versions(
     container: str,
     most: int,
     is_chosen: Callable[[ListedVersion], bool] = lambda version: True,
-) -> tuple[int, list[Kept]]:
-    """Delete versions and delete markers of a container, but none of our own mark; returns the
-    number of deleted ones, and those that are left.
+    on_deleted: Callable[[int], object] = lambda count: None,
+) -> list[Kept]:
+    """Delete versions and delete markers of a container, but none of our own mark; returns those
+    that are left.
 
     Where a version is left, so are the markers of its object: without them it would be there again.
 
     :param most: entries of the listing.
+    :param on_deleted: called with numbers of versions that were deleted, also before an error.
+    :raises StorageError: of the store; or status 503: it is too busy to delete one.
     """
-    count, kept, before = 0, list[Kept](), list[ListedVersion]()
+    kept, before = list[Kept](), list[ListedVersion]()
     markers = list[ListedVersion]()  # of objects whose versions are not all deleted yet
     names: set[str] = set()  # of those that are left
 
     def delete(some: list[ListedVersion]) -> list[Kept]:
-        nonlocal count, kept
         left = admin.delete_versions(container, some) if some else []
-        count += len(some) - len(left)
-        kept += left
+        on_deleted(len(some) - len(left))
+        for version, why, is_busy in left:
+            if is_busy:
+                what = f"a version of {printable(version.name)} stays: {why}"
+                raise StorageError(ErrorKind.STATUS, what, status=503)
+        kept.extend(left)
         return left
 
     # A page is deleted after the next one was listed, which begins behind its last entry.
@@ -504,7 +511,7 @@ def delete_versions(
         delete([each for each in markers if each.name not in {*names, unfinished}])
         markers = [each for each in markers if each.name == unfinished]
         before = [*filter(is_chosen, page)]
-    return count, kept
+    return kept
 
 
 def delete_all_versions(admin: VersionAdmin, container: str, most: int) -> None:
@@ -512,9 +519,9 @@ def delete_all_versions(admin: VersionAdmin, container: str, most: int) -> None:
 
     :raises StorageError: the store keeps some.
     """
-    _, kept = delete_versions(admin, container, most)
+    kept = delete_versions(admin, container, most)
     if kept:
-        version, why = kept[0]
+        version, why, _ = kept[0]
         raise StorageError(
             ErrorKind.STATUS,
             f"the store keeps {plural(len(kept), 'version')} of objects:"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import gevent
 import pytest
 
+from ssbench.core.errors import StorageError
 from ssbench.runner.containers import (
     GIVE_UP_AFTER,
     Deletions,
@@ -73,20 +74,29 @@ class VersionedStorage(MemoryStorage):
             ListedVersion("a", "marker", True, True),
             *(ListedVersion("a", id_, False, False) for id_ in ("2", "1")),
         ]
-        self.locked, self.deleted = locked, list[str]()
+        self.locked, self.deleted, self.busy = locked, list[str](), list[str]()
+        self.gone = set[str]()
 
     def keeps_versions(self, container: str) -> bool:
         return True
 
     def list_versions(self, container: str, at: VersionMarker | None) -> VersionPage:
         gevent.sleep(0)  # as a request does
-        index = 0 if at is None else int(at[1])
-        more = ("a", str(index + 1)) if index + 1 < len(self.versions) else None
-        return VersionPage(self.versions[index : index + 1], more)
+        ids = [each.id for each in self.versions]
+        rest = self.versions[0 if at is None else ids.index(at[1]) + 1 :]
+        left = [each for each in rest if each.id not in self.gone]
+        return VersionPage(left[:1], ("a", left[0].id) if len(left) > 1 else None)
 
     def delete_versions(self, container: str, versions: Sequence[ListedVersion]) -> list[Kept]:
-        self.deleted += [each.id for each in versions if each.id not in self.locked]
-        return [Kept(each, "locked") for each in versions if each.id in self.locked]
+        left = {each.id: Kept(each, "locked") for each in versions if each.id in self.locked}
+        for each in versions:
+            if each.id in self.busy:
+                self.busy.remove(each.id)
+                left[each.id] = Kept(each, "SlowDown", is_busy=True)
+        gone = [each.id for each in versions if each.id not in left]
+        self.deleted += gone
+        self.gone.update(gone)
+        return [*left.values()]
 
 
 @pytest.mark.parametrize(("locked", "deleted"), [((), ["2", "1", "marker"]), (("1",), ["2"])])
@@ -97,6 +107,21 @@ def test_a_delete_marker_goes_after_all_versions_on_later_pages(
     client = RetryingClient(storage, 2, retries=0, stopping=lambda: False)
     Deletions(client, lambda: None).delete_versions("c", lambda version: True)
     assert storage.deleted == deleted
+
+
+def test_versions_that_a_busy_store_keeps_are_deleted_later() -> None:
+    storage = VersionedStorage(filled())
+    storage.busy = ["1", "1", "marker"]
+    client = RetryingClient(storage, 2, retries=3, sleep=lambda seconds: None)
+    found = Deletions(client, lambda: None)
+    found.delete_versions("c", lambda version: True)
+    assert (storage.deleted, found.result.versions) == (["2", "1", "marker"], 3)
+    storage = VersionedStorage(filled())
+    storage.busy = ["1"] * 5
+    client = RetryingClient(storage, 2, retries=3, sleep=lambda seconds: None)
+    with pytest.raises(StorageError, match="a version of a stays: SlowDown") as caught:
+        Deletions(client, lambda: None).delete_versions("c", lambda version: True)
+    assert caught.value.status == 503
 
 
 def test_a_dry_run_counts_the_versions_of_all_containers() -> None:

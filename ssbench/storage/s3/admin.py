@@ -15,6 +15,7 @@ from urllib.parse import quote, unquote
 
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind
+from ssbench.core.retry import RETRIED_STATUSES
 from ssbench.core.settings import StorageSettings
 from ssbench.core.text import printable
 from ssbench.storage.base import (
@@ -49,6 +50,7 @@ from ssbench.storage.s3.bodies import (
     malformed,
     name_in,
     size_of,
+    status_of,
     upload_metadata,
 )
 from ssbench.storage.s3.client import Place, S3Client, content_md5
@@ -404,8 +406,9 @@ class S3Admin(S3Client):
         delete_all_versions(self, container, most)
         for page in all_versions(partial(self._versions, place, MARK), container, most):
             of_mark = [each for each in page if each.name == MARK]
-            for _, why in self.delete_versions(container, of_mark):
-                raise StorageError(ErrorKind.STATUS, f"{place.path} keeps its mark: {why}")
+            for _, why, is_busy in self.delete_versions(container, of_mark):
+                detail = f"{place.path} keeps its mark: {why}"
+                raise StorageError(ErrorKind.STATUS, detail, status=503 if is_busy else 0)
 
     def list_versions(self, container: str, at: VersionMarker | None) -> VersionPage:
         found, after = self._versions(self.place(container), "", at)
@@ -453,13 +456,20 @@ class S3Admin(S3Client):
                 "POST", place, place.bucket_path, "delete=", content_md5(body), response, body
             )
             for record in response.check("DeleteResult", timing).of("Error"):
-                which = record.get("Key", ""), record.get("VersionId", "")
+                key, version = record.get("Key", ""), record.get("VersionId", "")
                 code = record.get("Code", "")
                 if code in ("NoSuchKey", "NoSuchVersion"):
                     continue
-                if which not in some:
+                if not version:  # Swift does not say of which version an error is
+                    version = next((id_ for name, id_ in some if name == key), "")
+                left = some.pop((key, version), None)
+                if left is None:
                     raise malformed("errors of the versions that were requested", timing)
-                kept.append(Kept(some[which], f"{printable(code)}{self._lock_of(place, *which)}"))
+                if status_of(code) in RETRIED_STATUSES:
+                    kept.append(Kept(left, printable(code), is_busy=True))
+                else:
+                    why = f"{printable(code)}{self._lock_of(place, key, version)}"
+                    kept.append(Kept(left, why))
         return kept
 
     def _lock_of(self, place: Place, key: str, version: str) -> str:

@@ -467,7 +467,6 @@ def foreign_tag(name: str, tags: Mapping[str, str]) -> str:
     return f"{printable(wrong[0])}={printable(own[wrong[0]])[:_SHOWN]}" if wrong else ""
 
 
-#: Codes of a multi-delete's errors -> the status that a DELETE of the object would have.
 _STATUSES = {
     "AccessDenied": 403, "InternalError": 500, "NoSuchBucket": 404, "NoSuchKey": 404,
     "SlowDown": 503, "ServiceUnavailable": 503,
@@ -482,8 +481,13 @@ def delete_failures(response: Xml, timing: Timing) -> dict[str, int]:
     failures = {}
     for record in response.check("DeleteResult", timing).of("Error"):
         if record.get("Code") != "NoSuchKey":
-            failures[record.get("Key", "")] = _STATUSES.get(record.get("Code", ""), 500)
+            failures[record.get("Key", "")] = status_of(record.get("Code", ""))
     return failures
+
+
+def status_of(code: str) -> int:
+    """The status that a DELETE of the object would have, by the code of a multi-delete's error."""
+    return _STATUSES.get(code, 500)
 
 
 def malformed(what: str, timing: Timing | None = None) -> StorageError:

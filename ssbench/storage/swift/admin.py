@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind
 from ssbench.core.naming import MARKER_HEADER, RUN_HEADER
+from ssbench.core.retry import RETRIED_STATUSES
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.base import (
     ContainerEntry,
@@ -141,7 +142,7 @@ class SwiftAdmin(SwiftClient):
             except StorageError as error:
                 if error.sent and not error.status:
                     raise
-                kept.append(Kept(each, str(error)))
+                kept.append(Kept(each, str(error), error.status in RETRIED_STATUSES))
         return kept
 
     def _of_our_policy(self, container: str) -> ContainerInfo:

@@ -35,7 +35,7 @@ from ssbench.core.operations import (
     READ,
 )
 from ssbench.core.settings import Credentials, StorageSettings
-from ssbench.storage.base import StoreAdmin
+from ssbench.storage.base import ListedVersion, StoreAdmin
 from ssbench.storage.http.response import LISTING_MAX
 from ssbench.storage.registry import open_admin, open_store
 from ssbench.storage.s3.bodies import container_of
@@ -171,6 +171,31 @@ def test_an_error_of_no_requested_object_fails_a_bulk_delete(record: bytes) -> N
     with pytest.raises(StorageError) as caught:
         asked(lambda admin: admin.bulk_delete("ssbench_000000", ["a"]), answer)
     assert caught.value.kind is ErrorKind.PROTOCOL
+
+
+def test_an_error_of_a_version_may_name_its_object_only() -> None:
+    versions = [ListedVersion(*each, True, False) for each in ("a1", "a2", "b3", "c4")]
+    prefix = "ssbench_000000/"
+    errors = "".join(
+        f"<Error><Key>{prefix}{key}</Key>{more}</Error>"
+        for key, more in [
+            ("a", "<Code>ServiceUnavailable</Code>"),
+            ("b", "<VersionId>3</VersionId><Code>SlowDown</Code>"),
+            ("a", "<Code>ServiceUnavailable</Code>"),
+        ]
+    )
+
+    def left(text: str) -> list[tuple[str, str, bool]]:
+        answer = ok(f"<DeleteResult>{text}</DeleteResult>".encode())
+        found, _ = asked(
+            lambda admin: admin.delete_versions("ssbench_000000", versions), answer, bucket="b"
+        )
+        return [(version.id, why, is_busy) for version, why, is_busy in found]
+
+    busy = [("1", "ServiceUnavailable", True), ("3", "SlowDown", True)]
+    assert left(errors) == [*busy, ("2", "ServiceUnavailable", True)]
+    with pytest.raises(StorageError, match="errors of the versions that were requested"):
+        left(errors + f"<Error><Key>{prefix}a</Key><Code>SlowDown</Code></Error>")
 
 
 def test_a_bulk_delete_over_two_buckets_is_two_requests() -> None:
