@@ -55,8 +55,6 @@ _BY_BITS = [
 BIG_ENDIAN = sys.byteorder == "big"
 ID_BYTES = 16  #: of a transaction id of one of HEX_SHAPES
 HEX_SHAPES = ("uuid", "swift")
-#: ``Operation`` is a subclass of int, which the encoder does not know.
-_encoder = msgspec.msgpack.Encoder(enc_hook=int)
 _new_job = partial(tuple.__new__, Job)  # as Job._make, without a Python-level call
 
 _Name = Annotated[str, Meta(max_length=MAX_NAME)]
@@ -218,7 +216,7 @@ class JobLayout:
         self._decoder = msgspec.msgpack.Decoder(rows)
 
     def decode(self, data: bytes) -> list[Job]:
-        """The jobs of ``pack_jobs``; at least one.
+        """The jobs of a batch; at least one.
 
         :raises MessageError: if it is no batch of this schema.
         """
@@ -399,11 +397,6 @@ def check_ids(packed: Any, count: int) -> None:
         sound = len(raw) == count * ID_BYTES
     if not sound:
         raise MessageError("malformed transaction ids")
-
-
-def pack_jobs(jobs: Sequence[Job]) -> bytes:
-    """A batch of jobs as msgpack; at least one job."""
-    return _encoder.encode(jobs)
 
 
 def pack_ints(lists: Sequence[Sequence[int]]) -> list[Any]:

@@ -41,8 +41,8 @@ can name a worker of another version.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
 from hashlib import blake2b
 from hmac import compare_digest
 from typing import Annotated, Any, NamedTuple, get_args, get_type_hints
@@ -257,7 +257,7 @@ class Bye(NamedTuple):
 
 
 class Jobs(NamedTuple):
-    """A batch of jobs, packed by columns.pack_jobs."""
+    """A batch of jobs, packed by ``pack``."""
 
     run: Text
     phase: Natural
@@ -333,11 +333,6 @@ def in_clock_range(time_ns: int) -> int | None:
     return time_ns if -MAX_CLOCK_NS < time_ns < MAX_CLOCK_NS else None
 
 
-def pack(value: Any) -> bytes:
-    """Plain data as msgpack (the packed results inside a message)."""
-    return _encoder.encode(value)
-
-
 def unpack(data: bytes) -> Any:
     """Plain data from msgpack: see core.unpacking.
 
@@ -358,6 +353,9 @@ _SEAL_BYTES = 8
 _NATURALS = {b"\xcc": 1, b"\xcd": 2, b"\xce": 4, b"\xcf": 8}  #: msgpack's heads: bytes that follow
 _SETTINGS = ControlState._fields.index("settings")
 _encoder = Encoder(enc_hook=int)  # an Operation is an int
+#: Plain data as msgpack: jobs, and the packed results, inside a message.
+pack: Callable[[Any], bytes] = _encoder.encode
+_seal = partial(blake2b, digest_size=_SEAL_BYTES)
 
 
 class _Form:
@@ -404,18 +402,14 @@ def encode(message: Message, secret: bytes = b"") -> bytes:
     data = form.start + _encoder.encode(message)[len(form.head) :]
     if not form.sealed:
         return data
-    return data + _SEAL + _seal_of(data, secret)
+    return data + _SEAL + _seal(data, key=secret).digest()
 
 
 def is_sealed(data: bytes, secret: bytes) -> bool:
     """Whether the bytes of a worker's message, which ``decode`` accepts, are sealed with this
     secret."""
     signed = memoryview(data)[: -len(_SEAL) - _SEAL_BYTES]
-    return compare_digest(data[-_SEAL_BYTES:], _seal_of(signed, secret))
-
-
-def _seal_of(data: bytes | memoryview, secret: bytes) -> bytes:
-    return blake2b(data, digest_size=_SEAL_BYTES, key=secret).digest()
+    return compare_digest(data[-_SEAL_BYTES:], _seal(signed, key=secret).digest())
 
 
 def announced(data: bytes) -> tuple[type[Message] | None, int]:

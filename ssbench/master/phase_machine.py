@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ssbench.core.columns import pack_jobs
 from ssbench.core.dispatch.dispatcher import (
     CLOSED_NS,
     MAX_BATCH,
@@ -37,7 +36,7 @@ from ssbench.core.dispatch.dispatcher import (
 from ssbench.core.dispatch.result_bounds import ResultBounds
 from ssbench.core.dispatch.workers import MAX_NAMES, SILENT_NS, Workers
 from ssbench.core.live import ProgressTracker, RunProgress, WorkerProgress
-from ssbench.core.messages import Ack, Heartbeat, Jobs, Results, Returned, encode
+from ssbench.core.messages import Ack, Heartbeat, Jobs, Results, Returned, encode, pack
 from ssbench.core.model import SECOND_NS, Phase, Stage
 from ssbench.core.records import MarkRecord, PhaseRecord, Record
 from ssbench.core.text import first_of, plural
@@ -205,7 +204,7 @@ class PhaseMachine:
         if self.state is PhaseState.SENDING and not self.outbox:
             run, phase = self._workers.settings.run_id, self._plan.phase
             for batch in self.dispatcher.to_send(now_ns, _SENDS_PER_STEP):
-                message = Jobs(run, phase, batch.number, now_ns, pack_jobs(batch.jobs))
+                message = Jobs(run, phase, batch.number, now_ns, pack(batch.jobs))
                 self.outbox.append(encode(message))
 
     def wait_s(self, now_ns: int) -> float:

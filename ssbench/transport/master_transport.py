@@ -42,7 +42,12 @@ from ssbench.transport.sockets import (
     make_socket,
     translate_socket_errors,
 )
-from ssbench.transport.unsealed import UNITS_PER_HELLO, UnsealedMessages, units_of
+from ssbench.transport.unsealed import (
+    BYTES_PER_UNIT,
+    UNITS_PER_HELLO,
+    UNITS_PER_MESSAGE,
+    UnsealedMessages,
+)
 
 #: Messages in a pipe. With one, each waits for ZeroMQ's own thread: 15 µs a message instead of 2.
 _LONGEST_PIPE, _SHORTEST_PIPE, _JOBS_IN_PIPE = 16, 2, 64
@@ -209,14 +214,21 @@ class MasterTransport:
 
         :raises MessageError: also if the connection can't pay.
         """
-        due = units_of(len(data))
+        due = UNITS_PER_MESSAGE + len(data) // BYTES_PER_UNIT
         paid = due if len(data) > _UNCHECKED_BYTES else 0
         if paid:
             self._pay(frame, paid)
         try:
-            message = _sealed_message(data, secrets)
-            secret = secrets.get(getattr(message, "incarnation", 0))
-            if secret is not None and getattr(message, "secret", secret) == secret:
+            if paid:
+                _check_sender(data, secrets)
+            message = decode(data)
+            known = secret = secrets.get(getattr(message, "incarnation", 0))
+            if type(message) is Hello:
+                secret = message.secret
+            if secret is not None and not is_sealed(data, secret):
+                name = type(message).__name__
+                raise MessageError(f"one of type {name} that its worker has not sealed")
+            if known is not None and known == secret:
                 due = 0
             elif type(message) is Hello:
                 due += UNITS_PER_HELLO
@@ -261,19 +273,6 @@ class MasterTransport:
 
 def _port_of(sock: zmq.Socket[bytes]) -> int:
     return int(sock.getsockopt_string(zmq.LAST_ENDPOINT).rpartition(":")[2])
-
-
-def _sealed_message(data: bytes, secrets: Mapping[int, bytes]) -> Message:
-    if len(data) > _UNCHECKED_BYTES:
-        _check_sender(data, secrets)
-    message = decode(data)
-    if type(message) is Hello:
-        secret: bytes | None = message.secret
-    else:
-        secret = secrets.get(getattr(message, "incarnation", 0))
-    if secret is not None and not is_sealed(data, secret):
-        raise MessageError(f"one of type {type(message).__name__} that its worker has not sealed")
-    return message
 
 
 def _check_sender(data: bytes, secrets: Mapping[int, bytes]) -> None:

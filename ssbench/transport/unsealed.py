@@ -17,7 +17,7 @@ from msgspec import Struct
 
 #: A message costs as much as 4 kB of it (4 µs), and one of 256 bytes less. A hello also claims a
 #: worker's place.
-_BYTES_PER_UNIT, _UNITS_PER_MESSAGE, UNITS_PER_HELLO = 256, 16, 256
+BYTES_PER_UNIT, UNITS_PER_MESSAGE, UNITS_PER_HELLO = 256, 16, 256
 #: At most, and at first: two of the longest messages, or 16 hellos; and earned each second.
 _MOST_SAVED, _EARNED_PER_S = 4352, 1024
 #: Connections that are remembered: twice as many as there can be workers.
@@ -93,8 +93,3 @@ class UnsealedMessages:
         """Close what is held of connections that are not disconnected yet."""
         for name in list(self._connections):
             self._forget(name)
-
-
-def units_of(size_bytes: int) -> int:
-    """What a message costs."""
-    return _UNITS_PER_MESSAGE + size_bytes // _BYTES_PER_UNIT

@@ -32,7 +32,26 @@ from ssbench.transport.sockets import (
 )
 
 
-class WorkerTransport:
+class Sender:
+    """Sends a worker's messages, sealed.
+
+    :param sock: where the master takes them.
+    """
+
+    def __init__(self, sock: zmq.Socket[bytes], secret: bytes) -> None:
+        self._out = sock
+        self.secret = secret  #: of this worker, for its hello
+
+    def send(self, message: Message) -> bool:
+        """Send to the master; False if it does not take the message now."""
+        try:
+            self._out.send(encode(message, self.secret), zmq.NOBLOCK)
+        except zmq.Again:
+            return False
+        return True
+
+
+class WorkerTransport(Sender):
     """A worker's sockets. Those of ``control`` belong to one thread, the others to another one:
     ZeroMQ's sockets must not be shared.
 
@@ -45,12 +64,11 @@ class WorkerTransport:
         self._ip = resolve(host)
         self._ports = ports
         self._key = key
-        self.secret = token_bytes(SECRET_BYTES)  #: of this worker, for its hello
         self._context = make_context()
         self._work: zmq.Socket[bytes] | None = None
-        self._results = self._make(zmq.PUSH)
-        self._results.setsockopt(zmq.LINGER, LINGER_MS)
-        self._monitor = self._monitored(self._results, ports.results)
+        super().__init__(self._make(zmq.PUSH), token_bytes(SECRET_BYTES))
+        self._out.setsockopt(zmq.LINGER, LINGER_MS)
+        self._monitor = self._monitored(self._out, ports.results)
 
     def _make(self, kind: int, pipe: int = 0) -> zmq.Socket[bytes]:
         sock = make_socket(self._context, kind, self._ip)
@@ -111,10 +129,6 @@ class WorkerTransport:
         except zmq.Again:
             return None
 
-    def send(self, message: Message) -> bool:
-        """Send to the master; False if it does not take the message now."""
-        return _sent(self._results, message, self.secret)
-
     def check_network(self, check: NetworkCheck) -> NetworkResult:
         """Measure a connection, in any thread; may take as long as the check says.
 
@@ -142,11 +156,11 @@ class WorkerTransport:
         """Close all sockets; the last messages are still sent if the master takes them."""
         self.close_work()
         self._monitor.close()
-        self._results.close()
+        self._out.close()
         self._context.term()
 
 
-class Control:
+class Control(Sender):
     """A worker's control and heartbeat sockets, for one thread."""
 
     def __init__(
@@ -156,9 +170,8 @@ class Control:
         secret: bytes,
         monitors: tuple[ConnectionMonitor, ...] = (),
     ) -> None:
+        super().__init__(heartbeats, secret)
         self._states = states
-        self._heartbeats = heartbeats
-        self._secret = secret
         self._monitors = monitors
         self._rejected = RejectedMessages("control")
 
@@ -180,22 +193,9 @@ class Control:
             self._rejected.add(error)
             return None
 
-    def send(self, message: Message) -> bool:
-        """Send to the master; False if it does not take the message now."""
-        return _sent(self._heartbeats, message, self._secret)
-
     def close(self) -> None:
         """Close both; by the thread that used them."""
         for monitor in self._monitors:
             monitor.close()
         self._states.close(0)
-        self._heartbeats.close(0)
-
-
-def _sent(sock: zmq.Socket[bytes], message: Message, secret: bytes) -> bool:
-    """Send a message; False if the socket does not take it now."""
-    try:
-        sock.send(encode(message, secret), zmq.NOBLOCK)
-    except zmq.Again:
-        return False
-    return True
+        self._out.close(0)

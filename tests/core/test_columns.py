@@ -21,12 +21,12 @@ from ssbench.core.columns import (
     layouts,
     pack_column,
     pack_ids,
-    pack_jobs,
     pack_results,
     unpack_column,
     unpack_ids,
 )
 from ssbench.core.errors import MessageError
+from ssbench.core.messages import pack
 from ssbench.core.model import RESULT_NUMBERS, ErrorKind, Job, Phase, Result
 from ssbench.core.operations import READ
 from ssbench.core.records import ResultBatch
@@ -132,13 +132,13 @@ def test_a_newline_in_an_id_does_not_shift_other_ids() -> None:
 
 @given(JOBS)
 def test_jobs_round_trip(jobs: list[Job]) -> None:
-    assert OWN_JOBS.decode(pack_jobs(jobs)) == jobs
+    assert OWN_JOBS.decode(pack(jobs)) == jobs
 
 
 def test_operations_and_errors_round_trip() -> None:
     for count in (1, 2):
         jobs = [Job(n, READ, 0, n, 0, 1) for n in range(count)]
-        read = OWN_JOBS.decode(pack_jobs(jobs))
+        read = OWN_JOBS.decode(pack(jobs))
         assert read == jobs
         assert type(read[0].operation) is int
     column = over_the_wire(pack_column([ErrorKind.NONE, ErrorKind.RESET]))

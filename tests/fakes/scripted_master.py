@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 import zmq
 from gevent import get_hub
 
-from ssbench.core.columns import pack_jobs
 from ssbench.core.errors import ExitStatus
 from ssbench.core.messages import (
     Bye,
@@ -22,6 +21,7 @@ from ssbench.core.messages import (
     Ready,
     Results,
     encode,
+    pack,
     unpack,
 )
 from ssbench.core.model import Job, Phase, Result
@@ -127,7 +127,7 @@ class ScriptedMaster:
         """Send jobs; gives the batch's number."""
         self.batch += 1
         sent_ns = time.perf_counter_ns() - int(age_s * 1e9)
-        self.send_raw(encode(Jobs(run, phase, self.batch, sent_ns, pack_jobs(batch))))
+        self.send_raw(encode(Jobs(run, phase, self.batch, sent_ns, pack(batch))))
         return self.batch
 
     def send_raw(self, data: bytes) -> None:

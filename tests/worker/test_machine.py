@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from ssbench.core.columns import RESULT_SCHEMAS, ResultLayout, pack_jobs
+from ssbench.core.columns import RESULT_SCHEMAS, ResultLayout
 from ssbench.core.dispatch.result_bounds import MARGIN_NS, ResultBounds
 from ssbench.core.errors import ExitStatus
 from ssbench.core.messages import (
@@ -27,6 +27,7 @@ from ssbench.core.messages import (
     Results,
     Returned,
     encode,
+    pack,
 )
 from ssbench.core.model import NONE_NS, RESULT_NUMBERS, ErrorKind, Job, Phase, Result, Timing
 from ssbench.core.settings import Credentials, StorageSettings, WorkerSettings
@@ -103,7 +104,7 @@ class Script:
     def arrive(self, *numbers: int, age_ns: int = 0, **changes: Any) -> int:
         """A batch of jobs arrives, if one is wanted; returns its number."""
         self.batch += 1
-        packed = pack_jobs(jobs(*numbers))
+        packed = pack(jobs(*numbers))
         message = Jobs(RUN, Phase.RUN, self.batch, self.now_ns - age_ns, packed)
         self.receive(encode(message._replace(**changes)))
         return self.batch

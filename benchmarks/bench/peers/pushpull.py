@@ -16,7 +16,7 @@ import time
 
 import zmq
 
-from ssbench.core.columns import pack_jobs, pack_results
+from ssbench.core.columns import pack_results
 from ssbench.core.messages import Jobs, Results, encode, pack
 from ssbench.core.model import NONE_NS, Job, Result
 from ssbench.core.operations import READ
@@ -40,7 +40,7 @@ def messages(batch: int) -> tuple[bytes, bytes]:
     ]  # fmt: skip
     packed = pack(pack_results(results))
     return (
-        encode(Jobs("0" * 16, 1, 1000, 10**15, pack_jobs(jobs))),
+        encode(Jobs("0" * 16, 1, 1000, 10**15, pack(jobs))),
         encode(Results(1, "0" * 16, 1, [1000], packed)),
     )
 

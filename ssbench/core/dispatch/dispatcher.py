@@ -257,7 +257,7 @@ class Dispatcher(Struct):
         """
         if self.workers.stopping:
             return not self.held
-        return self.workload.finished and self.idle
+        return self.idle and self.workload.finished
 
     def to_send(self, now_ns: int, most_batches: int = 1) -> list[Batch]:
         """The next batches that the credit of each group allows; they count as sent. [] for none.
