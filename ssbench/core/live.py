@@ -391,13 +391,7 @@ class ProgressTracker:
             {each: row[0] for each, row in identities.items()},
         )
         latest = self._move_window(mark)
-        races: Counter[int] = Counter()
-        causes: Counter[int] = Counter()
-        for (operation, error), count in self._outcomes.items():
-            if error == ErrorKind.LOST_RACE:
-                races[operation] += count
-            elif error:
-                causes[error] += count
+        races, causes = self._lost_races_and_errors()
         ended = sum(map(sum, outcomes.values())) + races.total()
         self._add_to_histograms(latest, {**mark.operations, _RESPONSE: ended})
         before = self._marks[0]
@@ -405,12 +399,7 @@ class ProgressTracker:
         rate = (done - before.done) * per_s
         self._share = SAMPLED_PER_S / max(rate, SAMPLED_PER_S)
         self._skip, self._left = self._draw(), SAMPLED_PER_S
-        latencies: defaultdict[int, Counter[int]] = defaultdict(Counter)
-        whole: Counter[int] = Counter()
-        for (series, _, bucket), count in self._recent.items():
-            latencies[series][bucket] += count
-            if series != _RESPONSE:
-                whole[bucket] += count
+        latencies, whole = self._recent_latencies()
         return RunProgress(
             at_s,
             done,
@@ -447,6 +436,27 @@ class ProgressTracker:
             },
             responses=dict(self._histograms.get((_RESPONSE, 0), {})),
         )
+
+    def _lost_races_and_errors(self) -> tuple[Counter[int], Counter[int]]:
+        """Conditional writes that lost, by operation, and errors by cause."""
+        races: Counter[int] = Counter()
+        causes: Counter[int] = Counter()
+        for (operation, error), count in self._outcomes.items():
+            if error == ErrorKind.LOST_RACE:
+                races[operation] += count
+            elif error:
+                causes[error] += count
+        return races, causes
+
+    def _recent_latencies(self) -> tuple[Mapping[int, Counter[int]], Counter[int]]:
+        """The latencies of the window by series, as counts by bucket; and of all operations."""
+        latencies: defaultdict[int, Counter[int]] = defaultdict(Counter)
+        whole: Counter[int] = Counter()
+        for (series, _, bucket), count in self._recent.items():
+            latencies[series][bucket] += count
+            if series != _RESPONSE:
+                whole[bucket] += count
+        return latencies, whole
 
     def _add_to_histograms(
         self, latest: Counter[tuple[int, int, int]], ended: Mapping[int, int]

@@ -144,7 +144,11 @@ class Master:
         self._next_tick_ns = self._next_show_ns = 0
         self._numbers = (1, 1)  # of the next job and batch
         self._network: Network | None = None  # the answer to the present check
-        self._on: Mapping[type[Message], Callable[[Any, int], object]] = {
+        self._on = self._handlers()
+
+    def _handlers(self) -> Mapping[type[Message], Callable[[Any, int], object]]:
+        """What takes each type of message, with the time at which it was read."""
+        return {
             Hello: self._on_worker_message,
             Heartbeat: self._on_heartbeat,
             Ready: self._on_ready,

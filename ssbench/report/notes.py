@@ -57,32 +57,7 @@ def load_lines(stats: RunStats) -> Iterator[str]:
     """How the load was made, what is excluded, and what the rates cover; nothing on the model of a
     plain closed loop, which is what ssbench 0.3.9 had."""
     view = stats.run.scenario
-    open_rates = [_rate_of(mark, view) for mark in stats.run.stages if mark.rate]
-    if open_rates:
-        rates = ", ".join(open_rates)
-        model = printable(view.arrivals)
-        found = arrivals(stats)
-        by_end = ""
-        if found:
-            done = f"{found.completed:,} of {found.due:,} that were due"
-            by_end = (
-                f"; {found.started_per_s:,.1f}/s were started, and {done} completed, by its end"
-            )
-        yield f"Load: open loop, {rates} operations/s due ({model} arrivals){by_end}"
-        if stats.lateness.count:
-            late = stats.lateness.quantiles([50, 99, 100])
-            p50, p99, worst = (latency_text(value or 0) for value in late)
-            yield f"Lateness (from due to start): 50% {p50}, 99% {p99}, worst {worst}"
-    elif view.think_time or stats.stage_count > 1:
-        pause = ""
-        if view.think_time:
-            least, longest = view.think_time
-            span = f"{least:g} s" if least == longest else f"{least:g} to {longest:g} s"
-            pause = f", after a think time of {span}"
-        yield (
-            "Load: closed loop: each user starts an operation when its previous one has"
-            f" completed{pause}"
-        )
+    yield from _model_lines(stats)
     settings = stats.run.header.scenario if stats.run.header else {}
     given = [key for key in parameters_of(of_phase(Phase.RUN)) if settings.get(key)]
     if given:
@@ -117,6 +92,37 @@ def load_lines(stats: RunStats) -> Iterator[str]:
             " the figures below do not include them"
         )
     yield from _rate_line(stats)
+
+
+def _model_lines(stats: RunStats) -> Iterator[str]:
+    """When operations were started."""
+    view = stats.run.scenario
+    open_rates = [_rate_of(mark, view) for mark in stats.run.stages if mark.rate]
+    if open_rates:
+        rates = ", ".join(open_rates)
+        model = printable(view.arrivals)
+        found = arrivals(stats)
+        by_end = ""
+        if found:
+            done = f"{found.completed:,} of {found.due:,} that were due"
+            by_end = (
+                f"; {found.started_per_s:,.1f}/s were started, and {done} completed, by its end"
+            )
+        yield f"Load: open loop, {rates} operations/s due ({model} arrivals){by_end}"
+        if stats.lateness.count:
+            late = stats.lateness.quantiles([50, 99, 100])
+            p50, p99, worst = (latency_text(value or 0) for value in late)
+            yield f"Lateness (from due to start): 50% {p50}, 99% {p99}, worst {worst}"
+    elif view.think_time or stats.stage_count > 1:
+        pause = ""
+        if view.think_time:
+            least, longest = view.think_time
+            span = f"{least:g} s" if least == longest else f"{least:g} to {longest:g} s"
+            pause = f", after a think time of {span}"
+        yield (
+            "Load: closed loop: each user starts an operation when its previous one has"
+            f" completed{pause}"
+        )
 
 
 def _exact_size(count: object) -> str:

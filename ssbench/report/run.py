@@ -97,12 +97,6 @@ def of_run(
          *operation_facts(stats, each, percents)]
         for each in stats.operations
     ]  # fmt: skip
-    phases = [
-        [fact("phase", each.name, WORD, title="Phase"), *around_facts(stats.phase(each))]
-        for each in _AROUND
-    ]
-    stages = [_stage(stats, index, percents) for index in range(stats.stage_count)]
-    stages_title = f"STAGES (latencies: {latency_name(map(as_row, stages))})"
     thresholds = thresholds_of_run(stats, thresholds)
     judged = [threshold_facts(threshold.judge(stats)) for threshold in thresholds]
     classes = [each for row in map(as_row, operations) for each in row["size_classes"].rows]
@@ -113,12 +107,12 @@ def of_run(
         _settings(stats),
         Section("total", facts=operation_facts(stats, None, percents)),
         section_of(Table.of("operations", operations, by="operation")),
-        section_of(Table.of("phases", phases, by="phase")),
+        section_of(_around(stats)),
         section_of(_errors("errors", stats, Phase.RUN)),
         Section("phase_errors", tables=[_errors(each.name, stats, each) for each in _AROUND]),
         _workers(stats),
         _completions(stats),
-        section_of(Table.of("stages", stages, title=stages_title, formats="json")),
+        section_of(_stages(stats, percents)),
         _seconds(stats),
         Section("steadiness", notes=notes.steadiness_notes(stats)),
         Section("notes", notes=list(notes.run_notes(stats))),
@@ -145,6 +139,21 @@ def of_run(
     return as_0_3_9(report, stats) if "load" in stats.run.unrecorded else report
 
 
+def _around(stats: RunStats) -> Table:
+    """The phases before and after the run."""
+    phases = [
+        [fact("phase", each.name, WORD, title="Phase"), *around_facts(stats.phase(each))]
+        for each in _AROUND
+    ]
+    return Table.of("phases", phases, by="phase")
+
+
+def _stages(stats: RunStats, percents: Sequence[float]) -> Table:
+    stages = [_stage(stats, index, percents) for index in range(stats.stage_count)]
+    title = f"STAGES (latencies: {latency_name(map(as_row, stages))})"
+    return Table.of("stages", stages, title=title, formats="json")
+
+
 def _charts(stats: RunStats) -> Iterator[Chart]:
     from ssbench.report.charts import run_charts  # of all formats, pages alone draw
 
@@ -162,18 +171,6 @@ def _run(stats: RunStats) -> Section:
     header, footer, view, after = run.header, run.footer, run.scenario, stats.after_end
     asked = max((users.most_asked for users in run.stage_users), default=view.user_count or None)
     after_count, after_s = after or (0, None)
-    files = sum(size.initial_files for size in view.sizes)
-    # With operations of stages the mix depends on how many operations each does.
-    planned = () if any(each.profile or each.groups for each in view.stages) else view.profile
-    sizes = [
-        _size(
-            structs.replace(size, profile=planned and size.profile),
-            size.initial_files / files if files else 1 / len(view.sizes),
-            run.operations,
-        )
-        for size in view.sizes
-    ]
-    average = _named(planned, run.operations)
     facts = [
         fact("run_id", header and header.run_id, WORD, DATA),
         fact("ssbench_version", header and header.ssbench_version, WORD, DATA),
@@ -185,9 +182,7 @@ def _run(stats: RunStats) -> Section:
         fact("store_involved", not run.no_store, WORD, DATA),
         fact("hosts", header and header.hosts, WORD, "json"),
         fact("versions", header and header.versions, WORD, "json"),
-        fact("sizes", Table.of("sizes", sizes), WORD, "json"),
-        fact("crud_weighted_average", _crud(planned), WORD, "json"),
-        fact("operations_weighted_average", average, WORD, "json"),
+        *_mix_facts(stats),
         fact("complete", run.complete, WORD, "json"),
         fact("damage", run.damage, WORD, "json"),
         fact("ended", run.ending, WORD, DATA),
@@ -218,6 +213,27 @@ def _run(stats: RunStats) -> Section:
         fact("warnings", run.warnings, WORD, "json"),
     ]
     return Section("run", facts=facts, prefix="")
+
+
+def _mix_facts(stats: RunStats) -> list[Fact]:
+    """The size classes, and the shares of the operations."""
+    run, view = stats.run, stats.run.scenario
+    files = sum(size.initial_files for size in view.sizes)
+    # With operations of stages the mix depends on how many operations each does.
+    planned = () if any(each.profile or each.groups for each in view.stages) else view.profile
+    sizes = [
+        _size(
+            structs.replace(size, profile=planned and size.profile),
+            size.initial_files / files if files else 1 / len(view.sizes),
+            run.operations,
+        )
+        for size in view.sizes
+    ]
+    return [
+        fact("sizes", Table.of("sizes", sizes), WORD, "json"),
+        fact("crud_weighted_average", _crud(planned), WORD, "json"),
+        fact("operations_weighted_average", _named(planned, run.operations), WORD, "json"),
+    ]
 
 
 def part_section(chosen: Selection) -> Section:

@@ -188,15 +188,20 @@ def suite(ns: argparse.Namespace) -> ExitStatus:
     finally:
         if rates:
             write_result(suite_table(steps, rates, partial_s, store))
-        removed = {
-            step.config.container
-            for step in steps
-            if step.config.method.removes and step.name in rates
-        }
-        for config in begun if not ns.noop else ():
-            if config.method.uploads and config.container not in removed:
-                tell(remaining(config, config.count))
+        if not ns.noop:
+            tell_remaining(begun, [step.config for step in steps if step.name in rates])
     return tell_status(reasons)
+
+
+def tell_remaining(begun: Sequence[BenchConfig], done: Sequence[BenchConfig]) -> None:
+    """Print which objects of a suite remain.
+
+    :param begun: the steps that were begun; ``done``: that have results.
+    """
+    removed = {config.container for config in done if config.method.removes}
+    for config in begun:
+        if config.method.uploads and config.container not in removed:
+            tell(remaining(config, config.count))
 
 
 def suite_table(

@@ -127,6 +127,14 @@ class EndpointState:
         self.error_body = b""
         self.remarks = remarks or Remarks()
 
+    def patterns_of(self, collector: Collector | None) -> HeadPatternCache | None:
+        """The patterns of the heads that may come with a collector; None: such heads have none."""
+        if collector is None:
+            return self.head_patterns
+        if collector is HEAD_ONLY:
+            return self.bodiless_patterns
+        return self.range_patterns if isinstance(collector, RangeCollector) else None
+
 
 class Connection:
     """One connection; serves one request at a time."""
@@ -453,12 +461,8 @@ class Connection:
             self._shared.error_body = bytes(beginning.body)
             with suppress(BadResponse):
                 self._shared.error_body = decoded(self._shared.error_body, headers, MAX_HEAD)
-        elif collector is None:
-            self._shared.head_patterns.learn(bytes(held[: head.end]))
-        elif collector is HEAD_ONLY:
-            self._shared.bodiless_patterns.learn(bytes(held[: head.end]))
-        elif isinstance(collector, RangeCollector):
-            self._shared.range_patterns.learn(bytes(held[: head.end]))
+        elif patterns := self._shared.patterns_of(collector):
+            patterns.learn(bytes(held[: head.end]))
         self._broken = None
         moved = upload.size if upload is not None else received
         fields = now, first, last, moved, head.status, head.transaction_id, self._url
