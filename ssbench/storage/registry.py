@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping, Sequence
 from importlib import import_module
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
@@ -301,11 +302,20 @@ class Permissions(Struct, frozen=True):
 
     def check_host(self, host: str) -> None:
         """:raises UsageError: no connection to this host is permitted."""
-        if self.hosts is not None and host not in self.hosts:
+        if self.hosts is not None and _plain_host(host) not in map(_plain_host, self.hosts):
             raise UsageError(
                 f"no request is sent to {host} from here: start this worker with --allow-host"
                 f" {host} if it should be"
             )
+
+
+def _plain_host(host: str) -> str:
+    """A name or an address in one of its forms."""
+    bare = host.removeprefix("[").removesuffix("]")
+    try:
+        return str(ip_address(bare.replace("%25", "%")))  # a zone as in parse_storage_url
+    except ValueError:
+        return bare.removesuffix(".").lower()
 
 
 def paths_of(row: StoreRow, settings: StorageSettings) -> list[str]:

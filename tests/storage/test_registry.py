@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,26 @@ def test_a_worker_sends_requests_only_to_hosts_that_it_is_permitted_to() -> None
     with pytest.raises(UsageError, match="start this worker with --allow-host ::1 if"):
         open_store(settings, permitted=Permissions(hosts=["store.example"]))
     open_store(settings, permitted=Permissions(hosts=["store.example", "::1"])).close()
+
+
+@pytest.mark.parametrize(("allowed", "host", "is_permitted"), [
+    ("Store.Example", "store.example", True),
+    ("store.example", "STORE.example.", True),
+    ("store.example.", "store.example", True),
+    ("[::1]", "::1", True),
+    ("0:0:0:0:0:0:0:1", "::1", True),
+    ("2001:DB8::a", "2001:db8:0::A", True),
+    ("fe80::1%eth0", "fe80::1%25eth0", True),
+    ("fe80::1%eth0", "fe80::1%eth1", False),
+    ("store.example", "store.example..", False),
+    ("store.example", "a.store.example", False),
+    ("127.0.0.1", "127.0.0.10", False),
+    ("::1", "127.0.0.1", False),
+])  # fmt: skip
+def test_a_host_has_several_forms(allowed: str, host: str, is_permitted: bool) -> None:
+    permitted = Permissions(hosts=[allowed])
+    with nullcontext() if is_permitted else pytest.raises(UsageError, match="--allow-host"):
+        permitted.check_host(host)
 
 
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
