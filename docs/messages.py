@@ -103,6 +103,8 @@ MESSAGES: dict[str, dict[str, str]] = {
         "this host's clock is ... the store's": "set both by NTP, for example with chrony",
         "RequestTimeTooSkewed|: this host's clock": "",
         "the token was refused|: get a new one": "",
+        "does the bucket belong to account": "correct it, or leave it out; or the user may not do "
+        "that there",
         "the account is full": "",
         "this user may not make containers there": "",
         "nothing is there": "",

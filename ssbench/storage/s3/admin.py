@@ -213,12 +213,9 @@ class S3Admin(S3Client):
         try:
             self._put_mark(place)
         except StorageError as error:
-            owner = self._own.bucket_owner
-            if is_new and owner and error.status == 403:
+            if is_new and self._own.bucket_owner and error.status == 403:
                 with suppress(StorageError):  # clean-up would leave it alone, without the mark
                     self._is_there("DELETE", _of_any_owner(place), place.bucket_path)
-                what = f"buckets of these keys are not of account {owner} (--s3-bucket-owner)"
-                raise StorageError(ErrorKind.STATUS, f"{what}, or: {error.detail}") from error
             raise
         if not self._has_listed:
             self._check_listing(container)

@@ -578,10 +578,13 @@ class S3Client(HttpClient):
         # A response to HEAD has no body, and so no code: 400 is how AWS answers an expired token.
         is_rejected = error.code in REJECTED or (method == "HEAD" and timing.status == 400)
         text = explained(error, headers, region if is_redirected else "")
+        hint = ""
+        if timing.status == 403 and not is_rejected and (owner := self._own.bucket_owner):
+            hint = f"; does the bucket belong to account {owner} (--s3-bucket-owner)?"
         return StorageError(
             ErrorKind.UNAUTHORIZED if is_redirected or is_rejected else ErrorKind.STATUS,
             f"{pool.name}: {method} returned {pool.status_text(timing.status)}"
-            f"{': ' if text else ''}{text}",
+            f"{': ' if text else ''}{text}{hint}",
             status=timing.status,
             timing=timing._replace(bytes_moved=0),
             rate_limited=error.code == "SlowDown",

@@ -418,6 +418,19 @@ def test_a_new_bucket_of_another_owner_than_expected_does_not_stay() -> None:
     assert buckets == set()
 
 
+@pytest.mark.parametrize("body", [error("AccessDenied"), b""])
+@pytest.mark.parametrize("bucket", ["", "mine"])
+def test_a_refusal_asks_whether_the_expected_owner_is_right(body: bytes, bucket: str) -> None:
+    """Of a bucket that exists; a HEAD has no body."""
+    own = {"bucket": bucket, "bucket_owner": "123456789012"}
+    says = r"403[:;] (AccessDenied: m; )?does the bucket belong to account 1\d* \(--s3-bucket-owne"
+    with driver_on(lambda request: response(403, body), kind=open_admin, **own) as (admin, _):
+        with pytest.raises(StorageError, match=says):
+            admin.make_container("ssbench_000001")
+        with pytest.raises(StorageError, match=says):
+            admin.container_info("ssbench_000001")
+
+
 # --- Names
 
 
