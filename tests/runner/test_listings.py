@@ -81,6 +81,15 @@ def test_a_listing_without_end_ends_at_a_limit_that_an_option_raises(
     )
 
 
+def test_a_listing_of_open_uploads_that_repeats_itself_ends() -> None:
+    class Repeating(EndlessStore):
+        def open_uploads(self, container: str, after: str) -> list[OpenUpload]:
+            return [OpenUpload("a", "1")]
+
+    with pytest.raises(SsbenchError, match="open uploads is not in order"):
+        list(open_uploads(client(Repeating(), listed_max=100), "c"))
+
+
 @given(st.lists(st.lists(st.text(max_size=3), max_size=4), max_size=6))
 def test_any_listing_ends(script: list[list[str]]) -> None:
     """A store that begins again at its end: each name comes once and in order, or an error."""

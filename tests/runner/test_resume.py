@@ -37,8 +37,9 @@ from ssbench.runner.orphans import (
     abort_orphaned_uploads,
     delete_orphaned,
     find_orphaned,
+    own_versions,
 )
-from ssbench.storage.base import ObjectEntry, OpenUpload
+from ssbench.storage.base import ListedVersion, ObjectEntry, OpenUpload
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
 from tests.runner.clients import client
 
@@ -384,6 +385,21 @@ def test_an_upload_of_an_initial_object_stays_where_times_are_not_known() -> Non
     for begun_at in (0.0, 1500.0):
         assert not left.has_upload(container, OpenUpload("tiny_000004", "1", begun_at))
     assert left.has_upload(NAMING.container(0, 13), OpenUpload(NAMING.object(0, 13), "2"))
+
+
+@pytest.mark.parametrize("marked", [True, False])
+def test_versions_of_initial_objects_are_those_of_the_run_only_with_a_mark(marked: bool) -> None:
+    store = MemoryStore()
+    store.add("b_000001", marker=marked)
+    is_own = own_versions(client(MemoryStorage(store)), OrphanedObjects(SCENARIO, RUN), "b_000001")
+    created = NAMING.object(0, 13)
+    versions = [
+        ListedVersion(created, "1", is_newest=False), ListedVersion("precious", "2", False),
+        ListedVersion("tiny_000004", "3", True), ListedVersion("tiny_000004", "4", False),
+        ListedVersion("tiny_000005", "5", True), ListedVersion(created, "6", True),
+        ListedVersion(created, "7", False),
+    ]  # fmt: skip
+    assert [each.id for each in versions if is_own(each)] == ["1", *(["4"] if marked else [])]
 
 
 def test_uploads_of_lost_workers_are_aborted_in_all_containers() -> None:

@@ -78,6 +78,15 @@ def test_a_collector_gets_headers_and_body_of_every_form(form: str) -> None:
     assert collector.headers["x-trans-id"].strip() == "tx1"
 
 
+def test_headers_that_do_not_end_are_an_error() -> None:
+    with (
+        serving(saying(b"HTTP/1.1 200 OK\r\nX: ", b"x" * (64 << 10), b"x" * 64)) as (_, pool),
+        pytest.raises(StorageError, match="headers of more than 65536 bytes") as caught,
+    ):
+        pool.request(HEAD, None, 0, Collector())
+    assert caught.value.kind is ErrorKind.PROTOCOL
+
+
 def test_small_chunks_reach_a_collector_together() -> None:
     """One at a time, a listing of 1 MiB in chunks of 64 bytes took 1.6 s of CPU, of 64 MiB 100."""
     fed: list[int] = []
@@ -121,7 +130,10 @@ def test_a_response_that_was_there_before_its_request_answers_another(
         assert e.value.kind is ErrorKind.PROTOCOL
 
 
-@pytest.mark.parametrize("surplus", [ok(b"two"), ok(b"two")[:20], b"x"])
+@pytest.mark.parametrize(
+    "surplus",
+    [ok(b"two"), ok(b"two")[:20], b"x", b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"],
+)
 def test_a_response_that_was_there_before_a_long_upload_answers_another(surplus: bytes) -> None:
     read, sent = Event(), Event()
 

@@ -190,6 +190,7 @@ def test_more_open_uploads_of_a_name_than_a_page_are_all_listed() -> None:
 
 
 def test_uploads_of_one_name_without_end_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert s3account._UPLOADS_HELD == 100_000
     monkeypatch.setattr(s3account, "_UPLOADS_HELD", 5)
     pages = [page_of("a", "a", truncated=True, first=2 * number) for number in range(3)]
     with pytest.raises(StorageError, match=r"^a: more than 5 open uploads of one object"):

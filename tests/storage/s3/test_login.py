@@ -452,6 +452,15 @@ def test_a_token_that_the_store_repeats_is_not_shown() -> None:
     assert "0123abcd" not in str(caught.value)
 
 
+def test_a_region_that_repeats_a_secret_is_not_used() -> None:
+    token = "session-token-1"
+    named = LISTING._replace(headers={"x-amz-bucket-region": token})
+    with LoopbackServer(named) as store:
+        provider = S3Login(options(store.url, {**ENVIRON, "AWS_SESSION_TOKEN": token}, bucket="b"))
+        access = provider.log_in()
+    assert (access.credentials.payload["region"], access.settings["region"]) == ("us-east-1",) * 2
+
+
 def test_a_missing_bucket_is_a_mistake_of_the_user() -> None:
     with (
         LoopbackServer(NO_BUCKET) as store,

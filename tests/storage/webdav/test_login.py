@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -148,6 +149,19 @@ def test_no_redirect_of_a_login_is_followed(before: list[bytes], status: int) ->
     assert "give that URL" in str(caught.value)
     assert len(heard) == len(before) + 1
     assert not any(b" /other/" in head or head.startswith(b"DELETE") for head in heard)
+
+
+@pytest.mark.parametrize("renews", [False, True])
+def test_what_a_server_sends_back_of_the_password_is_masked(*, renews: bool) -> None:
+    for text in (PASSWORD, b64encode(f"u:{PASSWORD}".encode()).decode()):
+        moved = f"HTTP/1.1 302 M\r\nLocation: /{text}/\r\nContent-Length: 0\r\n\r\n".encode()
+        with server(*[BASIC, FOUND, ALLOW] * renews, BASIC, moved) as (url, _):
+            login = provider(url, environ=WHO)
+            if renews:
+                login.log_in()
+            with pytest.raises(AuthError, match=r"redirects to .*\*\*\*") as caught:
+                (login.renew if renews else login.log_in)()
+        assert text not in str(caught.value)
 
 
 @pytest.mark.parametrize("location", ["", "Location: http://[\r\n", "Location: \x1b[2J\r\n"])
