@@ -13,7 +13,9 @@ from msgspec.structs import replace
 
 from ssbench.core.model import SECOND_NS, Phase
 from ssbench.core.records import (
+    AddressRecord,
     ClockRecord,
+    EventRecord,
     HostRecord,
     MarkRecord,
     PhaseRecord,
@@ -224,13 +226,30 @@ def test_statistics_of_this_process_are_not_limited() -> None:
     assert not stats.total(OTHERS).operations
 
 
-def test_stages_beyond_the_limit_are_left_out_and_counted(tmp_path: Path) -> None:
+#: More records than are kept, by what is said of the rest.
+MANY: dict[str, Callable[[], list[Record]]] = {
+    "stages": lambda: _marks(5000, "stage"),
+    "changes of the number of users": lambda: _marks(1, "stage") + _marks(30_000, "users"),
+    "workers": lambda: [WorkerRecord(at, f"w{at}", "h", 1, 1, "1") for at in range(30_000)],
+    "marks": lambda: [EventRecord(at, "m") for at in range(5000)],
+    "addresses": lambda: [AddressRecord(at, Phase.RUN, ("h",)) for at in range(5000)],
+    "profiles": lambda: [ProfileRecord(at, {"a": 1}) for at in range(5000)],
+    "hosts": lambda: [HostRecord(at, 1.0, {"cpu_percent": 5}) for at in range(5000)],
+    "clocks of workers": lambda: [ClockRecord(at, Phase.RUN, 1, 1) for at in range(30_000)],
+    "starts of phases": lambda: [PhaseRecord(Phase.RUN, 1e9 + at, 1) for at in range(1000)],
+}
+
+
+@pytest.mark.parametrize("what", MANY)
+def test_records_beyond_the_limit_are_left_out_and_counted(what: str, tmp_path: Path) -> None:
     path = tmp_path / "a.stat.gz"
-    write_at_once(path, [HEADER, PHASE, *_marks(5000, "stage"), FOOTER])
+    write_at_once(path, [HEADER, PHASE, *MANY[what](), FOOTER])
     run = read_stats(str(path)).run
-    assert run.left_out == [
-        f"{5000 - len(run.stages):,} stages were left out; --max-report-memory raises the limit"
-    ]
+    (line,) = [line for line in run.left_out if f" {what} were left out" in line]
+    assert line.endswith("; --max-report-memory raises the limit")
     assert run.complete
     more = read_stats(str(path), memory=2_000_000_000).run
-    assert (len(more.stages), more.left_out) == (5000, [])
+    assert (more.left_out, more.complete) == ([], True)
+    if what == "stages":
+        assert line.startswith(f"{5000 - len(run.stages):,} ")
+        assert len(more.stages) == 5000

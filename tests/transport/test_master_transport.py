@@ -102,8 +102,16 @@ def taken(sock: socket.socket, data: bytes, most_bytes: int) -> int:
     return sent
 
 
-def test_who_floods_with_what_no_worker_sealed_is_disconnected_and_hardly_looked_at() -> None:
+def test_who_floods_with_what_no_worker_sealed_is_disconnected_and_hardly_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Half a megabyte takes 0.5 ms to check. A worker beside it is heard."""
+    check, checked = master_transport._check_sender, list[int]()
+    monkeypatch.setattr(
+        master_transport,
+        "_check_sender",
+        lambda data, secrets: checked.append(len(data)) or check(data, secrets),
+    )
     forged, honest = zmtp_frame(encode(LONG, OWN)), encode(LONG, THEIRS)
     with MasterTransport("127.0.0.1", ANY, None) as master, zmq.Context() as context:
         port, received = master.ports.results, list[tuple[Message, int]]()
@@ -120,6 +128,7 @@ def test_who_floods_with_what_no_worker_sealed_is_disconnected_and_hardly_looked
                     was_reset = True
             assert was_reset
             assert master.rejected < 200
+            assert len(checked) <= 3 + (time.monotonic() - began_s) / 2, "2, and 1 each 2 s"
             worker.send(honest)
             assert until(
                 lambda: bool(received.extend(master.receive(0.05, {1: THEIRS})) or received)
