@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 from benchmarks.truth.cases import CASES, SECOND, Case
 from benchmarks.truth.lies import LIES, Stored
 from benchmarks.truth.log import Entry, write_log
-from ssbench.worker.user_pool import Timerfd
+from ssbench.worker.timer import Timerfd
 
 ACCOUNT = "/v1/AUTH_truth"
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)

@@ -308,7 +308,9 @@ class Master:
         self._needs_workers = False
         self.workers.allocate_users(0)
         self.workers.ending = True
-        self._send_control_state(self._clock(), at_once=True)
+        state = self.workers.control_state(self._clock(), at_once=True)
+        if state:
+            self._transport.send_control_state(state)
         self._warn_of_rejected_peers(last=True)
 
     def kill_workers(self, timeout_s: float) -> tuple[list[str], list[str]]:
@@ -373,10 +375,11 @@ class Master:
         now_ns = self._clock()
         unsent = False
         if phase:
-            if self.workers.closed_socket:
-                self.workers.work_connections = self._transport.work_connections
+            if workers.closed_socket:
+                workers.work_connections = self._transport.work_connections
             phase.step(now_ns)
-            self._write_records(phase)  # a stage's mark comes before the results that follow it
+            if phase.records:
+                self._write_records(phase)  # a stage's mark comes before the results after it
             if phase.state is PhaseState.OVER:
                 return
             wait_s = min(wait_s, phase.wait_s(now_ns))
@@ -384,12 +387,14 @@ class Master:
             while outbox and send(outbox[0]):  # as far as workers take them
                 outbox.popleft()
             unsent = bool(outbox)
-        self._send_control_state(now_ns)
+        state = workers.control_state(now_ns)
+        if state:
+            self._transport.send_control_state(state)
         # So that a tick is late only if the loop is, or by the millisecond of a poll.
         tick_s = (self._next_tick_ns - self._clock() + _POLL_NS) / SECOND_NS
         wait_s = min(wait_s, tick_s, workers.wait_s(now_ns))
-        secrets = self.workers.secrets
-        for message, size_bytes in self._transport.receive(wait_s, secrets, or_writable=unsent):
+        messages = self._transport.receive(wait_s, workers.secrets, or_writable=unsent)
+        for message, size_bytes in messages:
             handler = self._on.get(type(message))
             if handler is None:
                 self._rejected += 1
@@ -419,11 +424,6 @@ class Master:
         stale = sender not in self.workers.present
         self._rejected += not stale or kind is Results
         return stale and kind in (Hello, Bye)
-
-    def _send_control_state(self, now_ns: int, *, at_once: bool = False) -> None:
-        state = self.workers.control_state(now_ns, at_once=at_once)
-        if state is not None:
-            self._transport.send_control_state(state)
 
     def _write_records(self, phase: PhaseMachine) -> None:
         for record in phase.records:

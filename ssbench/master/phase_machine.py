@@ -31,7 +31,6 @@ from ssbench.core.dispatch.dispatcher import (
     Dispatcher,
     JobCounts,
     abort_reason,
-    error_limit_reason,
 )
 from ssbench.core.dispatch.result_bounds import ResultBounds
 from ssbench.core.dispatch.workers import MAX_NAMES, SILENT_NS, Workers
@@ -401,10 +400,14 @@ class PhaseMachine:
         if workers.no_workers_left(now_ns):
             return "failed", "all workers are gone"
         if plan.phase is Phase.RUN:
-            reason = error_limit_reason(dispatcher, self._workers.limits.max_consecutive_errors)
-        else:
-            timeout_s = workers.settings.network_timeout_s
-            reason = abort_reason(plan.phase, dispatcher, workers.start_ns, now_ns, timeout_s)
+            most = workers.limits.max_consecutive_errors
+            if most is None or dispatcher.most_failures_in_a_row < most:
+                return None
+            what = "an operation" if most == 1 else f"{most} operations in a row"
+            error = dispatcher.first_error
+            return "failed", f"stopped at the error limit: {what} failed: {error}"
+        timeout_s = workers.settings.network_timeout_s
+        reason = abort_reason(plan.phase, dispatcher, workers.start_ns, now_ns, timeout_s)
         return ("failed", reason) if reason else None
 
     def receive(self, message: Ack | Returned, now_ns: int) -> None:

@@ -8,7 +8,7 @@ import gevent
 import pytest
 from gevent.event import Event
 
-from ssbench.worker.user_pool import Timer
+from ssbench.worker.timer import Timer
 from tests.descriptors import open_descriptors
 
 MS = 1_000_000

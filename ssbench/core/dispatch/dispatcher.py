@@ -616,17 +616,6 @@ def abort_reason(
     return ""
 
 
-def error_limit_reason(dispatcher: Dispatcher, most: int | None) -> str:
-    """Why to abort a run with too many failures in a row.
-
-    :param most: the number that ends the run (``--max-errors``); None for no limit.
-    """
-    if most is None or dispatcher.most_failures_in_a_row < most:
-        return ""
-    what = "an operation" if most == 1 else f"{most} operations in a row"
-    return f"stopped at the error limit: {what} failed: {dispatcher.first_error}"
-
-
 def _first_detail(packed: Any, errors: Sequence[int]) -> str:
     """The first text of a failed operation in a packed column of details; "" for none."""
     try:
