@@ -113,7 +113,7 @@ class _Handler(QuietHandler):
         body = b"".join(self.server.app(environ, self._start))
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body)
+        self.send_body(body)
 
     do_HEAD = do_OPTIONS = do_POST = do_GET  # the app says which it has
 

@@ -45,7 +45,8 @@ from ssbench.runner.stop import Stop
 
 _PORT = re.compile(r":\d+$")  #: of a Host header
 _MAX_CONNECTIONS, _MAX_STREAMS = 64, 16  #: each has a thread; streams are those of events
-SOCKET_TIMEOUT_S = 10.0  #: of a client that reads, or sends, nothing
+SOCKET_TIMEOUT_S = 10.0  #: of a client that sends nothing, or does not take a piece
+_PIECE = 16384  #: bytes
 
 Query = Mapping[str, Sequence[str]]
 
@@ -156,6 +157,11 @@ class QuietHandler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:
         """Nothing, also for a client that is given up."""
 
+    def send_body(self, data: bytes) -> None:
+        """In pieces: a socket's time limit is for all that one call sends, whatever its size."""
+        for at in range(0, len(data), _PIECE):
+            self.wfile.write(data[at : at + _PIECE])
+
 
 class _Server(BoundedServer):
     def __init__(self, address: tuple[str, int], web: WebServer) -> None:
@@ -218,7 +224,7 @@ class _Handler(QuietHandler):
             " base-uri 'none'",
         )
         self.end_headers()
-        self.wfile.write(data)
+        self.send_body(data)
 
     def _common_headers(self, kind: str) -> None:
         self.send_header("Content-Type", kind)

@@ -11,6 +11,7 @@ import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
+from io import RawIOBase
 from typing import Any
 
 import pytest
@@ -253,6 +254,28 @@ def test_who_reads_or_sends_nothing_is_given_up_without_a_word(
                 thread.join(60)
                 assert not thread.is_alive()
     assert capfd.readouterr() == ("", "")
+
+
+class SlowLink(RawIOBase):
+    """Takes so many bytes in the time that a socket allows for one call."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.taken = 0
+
+    def write(self, data: Any) -> int:
+        if len(data) > self.most:
+            raise TimeoutError
+        self.taken += len(data)
+        return len(data)
+
+
+@pytest.mark.parametrize("size", [0, 1, 20_000, 100_001])
+def test_a_long_answer_over_a_slow_link_is_not_given_up(size: int) -> None:
+    handler = QuietHandler.__new__(QuietHandler)
+    handler.wfile = link = SlowLink(20_000)
+    handler.send_body(bytes(size))
+    assert link.taken == size
 
 
 @pytest.mark.program("ipv6")
