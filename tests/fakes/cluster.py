@@ -250,7 +250,8 @@ class Cluster:
         self.ledger = Ledger(0)
         self._pids = 100
         self._chaos = chaos or Chaos()
-        self._coming: list[tuple[int, int, Message]] = []  # (arrival, order, message)
+        #: (arrival, order, message, its size)
+        self._coming: list[tuple[int, int, Message, int]] = []
         self._old: list[Message] = []  # all that workers have sent
         self._sent = 0
         self._turn = 0
@@ -335,8 +336,8 @@ class Cluster:
 
     # The links ---------------------------------------------------------------------------------
 
-    def send(self, worker: SimWorker, message: Message) -> None:
-        """A worker sends."""
+    def send(self, worker: SimWorker, message: Message, times: int = 1) -> None:
+        """A worker sends, as often as that in a row."""
         if not worker.connected:
             return
         chaos, messages = self._chaos, [message]
@@ -345,9 +346,11 @@ class Cluster:
             if chaos.chance.random() < chaos.forges:
                 messages.append(self._forged(worker, chaos.chance.choice(self._old)))
         for each in messages:
-            for at_ns in chaos.arrivals_ns(self.now_ns):
-                self._sent += 1
-                self._coming.append((at_ns, self._sent, each))
+            size = len(encode(each))
+            for _ in range(times):
+                for at_ns in chaos.arrivals_ns(self.now_ns):
+                    self._sent += 1
+                    self._coming.append((at_ns, self._sent, each, size))
 
     def _forged(self, worker: SimWorker, old: Message) -> Message:
         """A message again, or as if it were of this worker."""
@@ -390,14 +393,14 @@ class Cluster:
             self._step()
             if or_writable and any(worker.can_take for worker in self.workers):
                 break
-        yield from ((message, len(encode(message))) for message in found)
+        yield from found
 
-    def _arrived(self) -> list[Message]:
+    def _arrived(self) -> list[tuple[Message, int]]:
         if not self._coming:
             return []
         arrived = sorted(entry for entry in self._coming if entry[0] <= self.now_ns)
         self._coming = [entry for entry in self._coming if entry[0] > self.now_ns]
-        return [message for _, _, message in arrived]
+        return [(message, size) for _, _, message, size in arrived]
 
     def _step(self) -> None:
         assert self.now_ns < _START_NS + _MAX_S * SECOND, f"it hangs: {self.master}"
