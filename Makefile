@@ -18,11 +18,9 @@ demo: $(VENV)/.for-demo ## a first run, against a temporary Swift
 # longer than its work. Containers often set PYTHONDONTWRITEBYTECODE.
 export PYTHONDONTWRITEBYTECODE :=
 
-# Eight at a time: end-to-end tests spend most of their time waiting. A file stays together. pytest
-# rewrites the asserts of new files: one process does that first, or each of the eight would do it.
+# Eight at a time: end-to-end tests spend most of their time waiting. A file stays together.
 test: $(VENV)/.for-test ## all tests, including those against real Swift and Keystone
 	$(BIN)/python -m compileall -q ssbench
-	$(BIN)/python -m pytest --collect-only -m 'not slow' $(TESTS) >/dev/null || :
 	$(BIN)/python -m pytest -n 8 --dist loadfile --no-loadscope-reorder -m 'not slow' $(TESTS)
 
 test-anywhere: $(VENV)/.for-test ## the same under variations of the machine, an hour; VARIATIONS="user random" for some

@@ -225,9 +225,6 @@ def run(name: str, arguments: list[str]) -> tuple[int, str]:
         command = [*how.prefix, python, *PYTEST, *DIVIDED, str(how.processes or 8), *how.options]
         environment = {**os.environ, **how.environment}
         environment["PATH"] = os.pathsep.join([os.environ["PATH"], *how.path])
-        # Asserts, once for all processes.
-        rewrite = [*how.prefix, python, *PYTEST, "--collect-only", *arguments]
-        subprocess.run(rewrite, cwd=ROOT, stdout=subprocess.DEVNULL)
         if "no-ipv6" in chosen:  # the tests that need it are left out
             environment.pop("SSBENCH_ALL_SERVERS", None)
         closing = "no closing line"
