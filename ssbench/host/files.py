@@ -20,6 +20,7 @@ from ssbench.core.text import printable
 MOST_BYTES = 4 << 20  #: of a file that is read whole: settings, scenarios, keys, certificates
 _MOST_NUMBERS = 10_000  #: of files of one name
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+_PLACED = "another user has placed it there"
 _MOST_LINKS = 40  #: that lead from one to the next, as in Linux
 _NO_FILE = "has to be a regular file, and is "
 _KINDS = {
@@ -102,6 +103,27 @@ def read_text(path: str | os.PathLike[str], option: str = "", errors: str = "str
         raise UsageError(f"{_named(os.fspath(path), option)}: is not UTF-8 text") from None
 
 
+def read_found(path: str | os.PathLike[str]) -> str:
+    """As ``read_text``, of a file that was looked for, as in the working directory, and not named.
+
+    :raises UsageError: also if another user has placed it in a folder for everybody (/tmp): it
+        would say where to send a password.
+    """
+    with suppress(OSError):  # reading it will say so
+        is_shared = _is_shared(os.stat(os.path.dirname(path) or "."))
+        if is_shared and _is_of_others(os.lstat(path)):
+            raise UsageError(f"{_named(os.fspath(path), '')}: {_PLACED}: work in another folder")
+    return read_text(path)
+
+
+def _is_of_others(facts: os.stat_result) -> bool:
+    return facts.st_uid not in (os.geteuid(), 0)
+
+
+def _is_shared(folder: os.stat_result) -> bool:
+    return bool(folder.st_mode & stat.S_ISVTX and folder.st_mode & _OTHERS_WRITE)
+
+
 class OutputFile:
     """A file that the user names, open for writing; close it.
 
@@ -145,11 +167,10 @@ class OutputFile:
             return None
         found = os.open(self._name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._folder)
         try:
-            facts, above = os.fstat(found), os.fstat(self._folder)
+            facts = os.fstat(found)
             is_link = stat.S_ISLNK(facts.st_mode)
-            is_shared = above.st_mode & stat.S_ISVTX and above.st_mode & _OTHERS_WRITE
-            if facts.st_uid not in (os.geteuid(), 0) and (is_link or is_shared):
-                raise PermissionError(errno.EACCES, "another user has placed it there")
+            if _is_of_others(facts) and (is_link or _is_shared(os.fstat(self._folder))):
+                raise PermissionError(errno.EACCES, _PLACED)
             if is_link:
                 return os.readlink("", dir_fd=found)
         finally:

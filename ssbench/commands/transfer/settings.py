@@ -33,7 +33,7 @@ from ssbench.core.naming import has_dot_segment
 from ssbench.core.operations import CREATE, READ
 from ssbench.core.option import WHAT, of_field, options_of_fields, row
 from ssbench.core.scenario.values import container_option
-from ssbench.host.files import read_text
+from ssbench.host.files import read_found
 from ssbench.runner.config import RunConfig
 
 STORE, PRECOMPUTE, NONE = CHECKSUMS = ("store", "precompute", "none")
@@ -231,7 +231,7 @@ def env_file(path: Path, environ: Mapping[str, str]) -> dict[str, str]:
     if not path.exists():
         return {}
     found = {}
-    for number, line in enumerate(map(str.strip, read_text(path).splitlines()), start=1):
+    for number, line in enumerate(map(str.strip, read_found(path).splitlines()), start=1):
         if not line or line.startswith("#"):
             continue
         match = _LINE.fullmatch(line)

@@ -19,7 +19,7 @@ from ssbench.core.errors import UsageError
 from ssbench.core.hiding import Hiding
 from ssbench.core.option import Option, options_of_fields
 from ssbench.core.text import first_of, printable
-from ssbench.host.files import read_text
+from ssbench.host.files import read_found, read_text
 from ssbench.storage.options import (
     CACERT,
     CERT,
@@ -487,7 +487,7 @@ def cloud_values(name: str, environ: Mapping[str, str], region: str | None) -> d
     secure_files = [*filter(None, [secure]), *loader.SECURE_FILES]
     for file in (*files, *secure_files, *loader.VENDOR_FILES):
         if os.access(file, os.R_OK):  # openstacksdk passes over the others
-            read_text(file)
+            (read_text if file in (first, secure) else read_found)(file)
     what = f"--os-cloud {name}"
     try:
         with warnings.catch_warnings():  # of features that are not used

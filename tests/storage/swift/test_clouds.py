@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Callable, Mapping
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from ssbench.commands.transfer.settings import env_file
 from ssbench.core.errors import AuthError, UsageError
 from ssbench.storage.options import StoreOptions
 from ssbench.storage.swift.login import Authenticator
@@ -52,6 +54,32 @@ CLOUDS = [
     b"clouds: {mine: {auth_type: v3token, auth: {auth_url: 'http://k', token: abc}}}\n",
     b"a: &a [x, x]\nb: &b [*a, *a]\nclouds: {mine: {auth: {username: me}, regions: *b}}\n",
 ]
+
+
+def test_no_file_is_used_that_another_user_has_placed_in_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would be merged with the user's own, and say where the password is sent."""
+    # Before chdir: openstacksdk keeps the working directory of its import.
+    monkeypatch.setattr("openstack.config.loader.CONFIG_FILES", [str(tmp_path / "clouds.yaml")])
+    monkeypatch.chdir(tmp_path)
+    Path("clouds.yaml").write_text(PASSWORD)
+    Path(".env").write_text("OS_AUTH_URL=http://k")
+    mine = os.stat_result([0o100644, 0, 0, 1, os.geteuid(), *[0] * 5])
+    theirs = os.stat_result([0o100644, 0, 0, 1, os.geteuid() + 1, *[0] * 5])
+    for mode, facts in ((0o777, theirs), (0o1777, mine)):
+        tmp_path.chmod(mode)
+        monkeypatch.setattr("ssbench.host.files.os.lstat", lambda path, facts=facts: facts)
+        assert cloud_values("mine", {}, None)["os_password"] == "s3cret"
+        assert env_file(Path(".env"), {}) == {"OS_AUTH_URL": "http://k"}
+    monkeypatch.setattr("ssbench.host.files.os.lstat", lambda path: theirs)
+    with pytest.raises(UsageError, match=r"clouds\.yaml: another user has placed it there"):
+        cloud_values("mine", {}, None)
+    with pytest.raises(UsageError, match=r"\.env: another user has placed it there"):
+        env_file(Path(".env"), {})
+    named = {"OS_CLIENT_CONFIG_FILE": str(tmp_path / "clouds.yaml")}
+    monkeypatch.setattr("openstack.config.loader.CONFIG_FILES", [])
+    assert cloud_values("mine", named, None)["os_password"] == "s3cret"
 
 
 @pytest.fixture
