@@ -57,16 +57,29 @@ def options(url: str = "", environ: dict[str, str] = ENVIRON, **given: Any) -> S
 
 
 @cache
-def _description_reader() -> Callable[[object, str], Any]:
-    from botocore.loaders import JSONFileLoader
+def _readers() -> dict[str, Callable[..., Any]]:
+    from botocore.loaders import JSONFileLoader, Loader
 
     read = cache(partial(JSONFileLoader.load_file, JSONFileLoader()))
-    return lambda _loader, path: read(path)
+    list_services = Loader.list_available_services
+
+    @cache
+    def listed(paths: tuple[str, ...], kind: str) -> list[str]:
+        return list_services(Loader(list(paths), include_default_search_paths=False), kind)
+
+    return {
+        "JSONFileLoader.load_file": lambda _loader, path: read(path),
+        "Loader.list_available_services": lambda loader, type_name: listed(
+            tuple(loader.search_paths), type_name
+        ),
+    }
 
 
 def read_descriptions_once(patch: pytest.MonkeyPatch) -> None:
-    """botocore reads megabytes of JSON that describe its services for each client."""
-    patch.setattr("botocore.loaders.JSONFileLoader.load_file", _description_reader())
+    """For each client, botocore reads megabytes of JSON that describe its services, and lists the
+    hundreds of folders that these are in."""
+    for name, reader in _readers().items():
+        patch.setattr(f"botocore.loaders.{name}", reader)
 
 
 def ask_here(patch: pytest.MonkeyPatch) -> None:
