@@ -22,6 +22,9 @@ _WANTED = "give HOST or HOST:PROCESSES, as in bench-{01..20}:4 or admin@[2001:db
 _RANGE = re.compile(r"(-?\d+)\.{2,3}(-?\d+)(?:\.{2,3}(-?\d+))?", re.ASCII)
 #: Numbers and ranges in brackets; an IPv6 address has colons.
 _BRACKETS = re.compile(r"\[(\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*)\]", re.ASCII)
+_MARKS = re.compile("[{},]")
+#: What each mark adds to the number of open braces.
+_DEPTHS = {"{": 1, "}": -1, ",": 0}
 #: ``user@``, then a name or an address in brackets, then ``:processes``. No character that means
 #: something to a shell: ssh passes both to those of ``ProxyCommand`` and ``Match exec``.
 _HOST = re.compile(
@@ -138,20 +141,19 @@ def _values(text: str, inside: str) -> Iterator[str]:
 def _closing(text: str, start: int) -> int:
     """Where the brace that closes the one at ``start`` is."""
     depth = 0
-    for at in range(start, len(text)):
-        depth += {"{": 1, "}": -1}.get(text[at], 0)
+    for found in _MARKS.finditer(text, start):
+        depth += _DEPTHS[found[0]]
         if depth == 0:
-            return at
+            return found.start()
     raise UsageError(f"{text!r}: a brace is not closed")
 
 
 def _split(text: str) -> list[str]:
     """The parts between commas that are in no braces."""
-    parts, depth = [""], 0
-    for char in text:
-        depth += {"{": 1, "}": -1}.get(char, 0)
-        if char == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += char
-    return parts
+    parts, depth, start = [], 0, 0
+    for found in _MARKS.finditer(text):
+        depth += _DEPTHS[found[0]]
+        if depth == 0 and found[0] == ",":
+            parts.append(text[start : found.start()])
+            start = found.end()
+    return [*parts, text[start:]]
