@@ -115,18 +115,20 @@ def reckoned(data: bytes) -> None:
     and records of the clocks can be written."""
     here = Scene()
     here.clocks.enter(RUN, Phase.RUN, SECOND_NS)
-    size = len(data) - len(data) % _HEARTBEAT.size
+    size, number = len(data) - len(data) % _HEARTBEAT.size, 0
     for number, (origin, clock, held, wall) in enumerate(_HEARTBEAT.iter_unpack(data[:size]), 1):
         now_ns = number * SECOND_NS
-        heartbeat = Heartbeat(1, here.control_state(now_ns).serial, clock, held, 0, 0, 0, wall)
+        state = decode(encode(here.control_state(now_ns)))
+        assert isinstance(state, ControlState)
+        heartbeat = Heartbeat(1, state.serial, clock, held, 0, 0, 0, wall)
         messages = [Ready(1, RUN, Phase.RUN, False, origin), heartbeat]
         for message in messages:
             with suppress(MessageError):
                 _heard(here, decode(encode(message)), now_ns)
-        assert decode(encode(here.control_state(now_ns)))
         here.clocks.check_clock(here.worker)
         assert all(map(encode_record, here.records))
         here.records.clear()
+    assert decode(encode(here.control_state((number + 1) * SECOND_NS)))
 
 
 def _heard(here: Scene, message: object, now_ns: int) -> None:
