@@ -49,7 +49,7 @@ from ssbench.core.records import (
     WorkerRecord,
 )
 from ssbench.core.settings import Credentials, Limits, StorageSettings
-from ssbench.master import master as renewal_module
+from ssbench.master import master as master_module
 from ssbench.master.master import Master
 from ssbench.master.phase_machine import PhaseOutcome, PhasePlan
 from ssbench.storage.noop import NoopStorage
@@ -284,6 +284,28 @@ def test_the_second_of_two_with_one_id_is_refused_and_the_run_goes_on() -> None:
         assert len(here.master.workers.present) == 1
 
 
+def test_a_limited_number_of_workers_is_warned_of_and_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert master_module._WORKERS_NAMED == 1000
+    monkeypatch.setattr(master_module, "_WORKERS_NAMED", 2)
+    with scene() as here:
+        with ExitStack() as workers:
+            for number in range(4):
+                worker = ScriptedWorker(here.transport.ports, honest, worker_id=f"w{number}")
+                worker.incarnation = number + 1
+                workers.enter_context(worker)
+            here.master.wait_for_workers(16, 4)
+        here.master.keep_workers(lambda: not here.master.workers.present)
+        here.begin_run("run2", here.recorder)
+        *lost, last = here.master.workers_lost
+        told = [line for line in here.observer.messages if "left before the end" in line]
+    assert (len(lost), last) == (2, "and more")
+    assert [line.count("further such warnings about workers are left out") for line in told] == [
+        0, 1,
+    ]  # fmt: skip
+
+
 def test_an_interrupt_ends_the_wait_for_workers() -> None:
     with scene() as here:
         here.master.interrupt("interrupted by SIGINT")
@@ -421,7 +443,7 @@ class Tokens:
 def test_a_token_that_cannot_be_renewed_fails_operations_and_not_the_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(renewal_module, "_RENEWAL_NS", 50_000_000)
+    monkeypatch.setattr(master_module, "_RENEWAL_NS", 50_000_000)
     monkeypatch.setattr(machine_module, "_ASK_NS", 100_000_000)
     monkeypatch.setattr(store_module, "_LOOK_S", 0.1)
     tokens = Tokens()

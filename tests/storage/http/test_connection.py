@@ -87,6 +87,20 @@ def test_headers_that_do_not_end_are_an_error() -> None:
     assert caught.value.kind is ErrorKind.PROTOCOL
 
 
+def test_headers_that_do_not_end_are_an_error_during_an_upload_too() -> None:
+    def script(peer: Peer) -> None:
+        peer.hear()
+        peer.say(b"HTTP/1.1 200 OK\r\nX: " + b"x" * (64 << 10))
+        peer.linger()  # and reads no more of the upload
+
+    upload = big_upload()
+    with (
+        serving(script, network_timeout_s=60.0) as (_, pool),
+        pytest.raises(StorageError, match="headers of more than 65536 bytes"),
+    ):
+        pool.request(PUT % upload.size, upload)
+
+
 def test_small_chunks_reach_a_collector_together() -> None:
     """One at a time, a listing of 1 MiB in chunks of 64 bytes took 1.6 s of CPU, of 64 MiB 100."""
     fed: list[int] = []

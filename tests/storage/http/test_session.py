@@ -34,6 +34,7 @@ from tests.fakes.served_pool import CHUNKED, START, dripping, endless
         ("http://h/a", "https://h/b", True),  # a step up
         ("https://h/a", "http://h/b", False),  # a step down
         ("http://h:8080/a", "https://h:8443/b", False),
+        ("https://h:8443/a", "http://h:8443/b", False),
         ("http://h:8080/a", "http://h:8081/b", False),
         ("http://h/a", "http://evil/b", False),
         ("http://h/a", "http://h.evil/b", False),

@@ -108,6 +108,24 @@ def test_other_listings_are_rejected(body: bytes, wrong: str) -> None:
     assert caught.value.timing is not None
 
 
+def test_a_listing_of_more_rows_than_were_requested_is_an_error() -> None:
+    rows = b'[{"name": "a"}, {"name": "b"}, {"name": "c"}]'
+    assert len(read(rows, 3).objects()) == 3
+    with pytest.raises(StorageError, match="3 rows, where 2 were requested"):
+        read(rows, 2).objects()
+
+
+def test_other_json_has_at_most_100_000_objects_and_arrays() -> None:
+    start, end = b'{"Response Status": "200 OK", "Errors": [', b'["c/a", "409 Conflict"]]}'
+    for count, valid in ((99_000, True), (100_000, False)):
+        body = start + b'["c/a", "409 Conflict"],' * count + end
+        if valid:
+            assert len(bulk_result(body).failures) == count + 1
+        else:
+            with pytest.raises(StorageError):
+                bulk_result(body)
+
+
 def test_a_listing_without_line_breaks_uses_bounded_memory() -> None:
     def read() -> None:
         names = NameCounter(b"", 10)
