@@ -20,6 +20,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from ssbench.embedded.plan import POLICIES, Plan, conf_files, etc_dir, remove_workdir
+from ssbench.host.files import OutputFile
 from ssbench.host.process import allow_many_connections
 
 if TYPE_CHECKING:
@@ -261,7 +262,7 @@ def cached(app: App, cache: Cache) -> App:
 
 def access_logged(app: App, path: str) -> App:
     """Wrap the app: write an ``access_line`` per request, before the client gets any response."""
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    file = OutputFile(path, os.O_APPEND, 0o600)
 
     def call(env: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         # Swift's middlewares change these.
@@ -270,7 +271,7 @@ def access_logged(app: App, path: str) -> App:
 
         def start(status: str, headers: list[tuple[str, str]], *rest: object) -> Any:
             line = access_line(method, raw_path, query, status, headers, sent)
-            os.write(fd, line.encode("utf-8", "surrogateescape"))
+            os.write(file.descriptor, line.encode("utf-8", "surrogateescape"))
             return start_response(status, headers, *rest)
 
         return app(env, start)

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from ssbench.embedded import server
 from ssbench.embedded.server import Cache, access_line, access_logged, cached, read_line
 
@@ -79,6 +81,16 @@ def test_a_request_is_logged_before_its_response_is_sent(tmp_path: Path) -> None
     body = access_logged(app, str(log))(env, lambda *_: seen.append(log.read_text()))
     assert list(body) == [b"hello"]
     assert seen == ["GET /v1/a/c%20d?x=1 200 tx1 5\n"]
+
+
+def test_the_log_goes_through_no_link_of_another_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ssbench.host.files._is_of_others", lambda facts: True)
+    (tmp_path / "link").symlink_to(tmp_path / "log")
+    with pytest.raises(PermissionError):
+        access_logged(app, str(tmp_path / "link"))
+    assert not (tmp_path / "log").exists()
 
 
 def test_the_line_of_an_upload_has_the_bytes_sent() -> None:
