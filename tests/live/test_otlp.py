@@ -213,6 +213,7 @@ def test_what_is_no_header_is_placed_and_not_shown(text: str, where: str) -> Non
     ("answer", "said"),
     [
         ((401, f"no {KEY}".encode()), "HTTP 401 Unauthorized: no ***"),
+        ((307, b"elsewhere"), "HTTP 307 Temporary Redirect: elsewhere"),
         ((200, b"\xff"), "a response that is not OTLP"),
         (
             (200, messages.ExportMetricsServiceResponse(

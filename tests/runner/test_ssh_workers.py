@@ -22,6 +22,7 @@ from ssbench import __version__
 from ssbench.core.errors import NoWorkersError, UsageError
 from ssbench.core.hostlist import parse_hosts
 from ssbench.runner.config import RunConfig, find_scenario
+from ssbench.runner.local_workers import worker_options
 from ssbench.runner.ssh_workers import SshWorkers
 from ssbench.runner.stop import Stop
 from ssbench.storage.options import StoreOptions
@@ -60,7 +61,8 @@ def ssh(tmp_path: Path) -> Callable[..., SshWorkers]:
             ssh_workers=parse_hosts(hosts),
             **{"ssh_command": command, "ssh_worker_command": WORKER, **fields},
         )  # fmt: skip
-        return SshWorkers(config, ["--concurrency", "3"])
+        _, hidden = worker_options(config, 3)
+        return SshWorkers(config, ["--concurrency", "3"], hidden)
 
     return make
 
@@ -233,6 +235,7 @@ def test_credentials_of_the_environment_stay_here(
     ssh: Callable[..., SshWorkers], children: Children, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OS_PASSWORD", "s3cret")
+    monkeypatch.setenv("WEBDAV_PASSWORD", "s3cret")
     assert os.environ["OS_PASSWORD"]
     with ssh("a", ssh_worker_command="env >&2; " + started()) as workers:
         wait(workers)
