@@ -42,7 +42,7 @@ can name a worker of another version.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from hashlib import blake2b
 from hmac import compare_digest
 from typing import Annotated, Any, NamedTuple, get_args, get_type_hints
@@ -355,7 +355,6 @@ _SETTINGS = ControlState._fields.index("settings")
 _encoder = Encoder(enc_hook=int)  # an Operation is an int
 #: Plain data as msgpack: jobs, and the packed results, inside a message.
 pack: Callable[[Any], bytes] = _encoder.encode
-_seal = partial(blake2b, digest_size=_SEAL_BYTES)
 
 
 class _Form:
@@ -402,14 +401,15 @@ def encode(message: Message, secret: bytes = b"") -> bytes:
     data = form.start + _encoder.encode(message)[len(form.head) :]
     if not form.sealed:
         return data
-    return data + _SEAL + _seal(data, key=secret).digest()
+    return data + _SEAL + blake2b(data, digest_size=_SEAL_BYTES, key=secret).digest()
 
 
 def is_sealed(data: bytes, secret: bytes) -> bool:
     """Whether the bytes of a worker's message, which ``decode`` accepts, are sealed with this
     secret."""
     signed = memoryview(data)[: -len(_SEAL) - _SEAL_BYTES]
-    return compare_digest(data[-_SEAL_BYTES:], _seal(signed, key=secret).digest())
+    seal = blake2b(signed, digest_size=_SEAL_BYTES, key=secret).digest()
+    return compare_digest(data[-_SEAL_BYTES:], seal)
 
 
 def announced(data: bytes) -> tuple[type[Message] | None, int]:
