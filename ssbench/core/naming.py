@@ -223,9 +223,13 @@ class Naming(Protocol):
 
     containers: Sequence[str]  #: the names of all containers
 
+    def container_index(self, size_class: int, number: int) -> int:
+        """Which of the containers holds the object: they take turns."""
+        return number % len(self.containers)
+
     def container(self, size_class: int, number: int) -> str:
-        """The name of the object's container: they take turns."""
-        return self.containers[number % len(self.containers)]
+        """The name of the object's container."""
+        return self.containers[self.container_index(size_class, number)]
 
     def object(self, size_class: int, number: int) -> str:
         """The object's name within it."""
@@ -233,7 +237,8 @@ class Naming(Protocol):
     def path(self, job: Job) -> str:
         """``container/object`` of a job's object."""
         size_class, number = job.size_class, job.object
-        return f"{self.container(size_class, number)}/{self.object(size_class, number)}"
+        container = self.containers[self.container_index(size_class, number)]
+        return f"{container}/{self.object(size_class, number)}"
 
     def longest_object(self, size_class: int, last: int) -> str:
         """The longest name up to a number."""
@@ -251,9 +256,6 @@ class RunNaming(ObjectNaming, Naming):
         base = quoted(settings.container_base)
         policy = quoted(settings.placement) if settings.placement else None
         self.containers = [container_name(base, index, policy) for index in range(count)]
-
-    def container(self, size_class: int, number: int) -> str:
-        return self.containers[(number + CLASS_STEP * size_class) % self._count]
 
 
 class NumberedNaming(Naming):
@@ -279,9 +281,6 @@ class HashedNaming(Naming):
 
     def __init__(self, containers: Sequence[str]) -> None:
         self.containers = containers
-
-    def container(self, size_class: int, number: int) -> str:
-        return self.containers[self.container_index(size_class, number)]
 
     def container_index(self, size_class: int, number: int) -> int:
         return number % HASHED_CONTAINERS % len(self.containers)
