@@ -80,6 +80,9 @@ def test_reading_can_be_stopped_and_says_how_far_it_is(tmp_path: Path) -> None:
     stop("enough")
     with pytest.raises(KeyboardInterrupt):
         read_logs([path], RequestLog(), stop=stop)
+    endless = write(tmp_path / "endless", LINE, "x" * (2 * MAX_LINE))
+    with pytest.raises(KeyboardInterrupt):
+        read_logs([endless], RequestLog(), stop=stop)
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def read_logs(
         parser = LineParser(format_name)
         understood, lines = 0, 0
         first = ""
-        for number, line in enumerate(_lines(path, name), 1):
+        for number, line in enumerate(_lines(path, name, stop), 1):
             if number % _SHOW_EVERY == 0:
                 if stop:
                     stop.check()
@@ -125,8 +125,11 @@ def read_logs(
     return found
 
 
-def _lines(path: str, name: str) -> Iterator[bytes]:
-    """Lines of a file; a line of MAX_LINE bytes or more as its first MAX_LINE."""
+def _lines(path: str, name: str, stop: Stop | None) -> Iterator[bytes]:
+    """Lines of a file; a line of MAX_LINE bytes or more as its first MAX_LINE.
+
+    :param stop: looked at within such a line, which may have no end.
+    """
     damage: tuple[type[Exception], ...] = (EOFError, zlib.error)
     try:
         with ExitStack() as stack:
@@ -150,6 +153,8 @@ def _lines(path: str, name: str) -> Iterator[bytes]:
             while line := file.readline(MAX_LINE):
                 yield line
                 while len(line) == MAX_LINE and not line.endswith(b"\n"):
+                    if stop:
+                        stop.check()
                     line = file.readline(MAX_LINE)
     except damage as error:
         raise SsbenchError(f"{name}: is damaged, or cut off: {error}") from error
