@@ -34,6 +34,7 @@ def test_the_result_comes_without_other_output(
     for name in ("ssbench", "json", "resource"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit(9)")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", ["", *sys.path])
     assert call("echo", "{}") == f"{{}} value {tmp_path}\n".encode()
     assert capfd.readouterr().out == ""
 

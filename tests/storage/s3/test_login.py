@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -513,6 +514,19 @@ def test_a_renewal_follows_the_region_and_outlives_a_silent_store() -> None:
         provider.log_in()
         assert provider.renew().payload["region"] == "eu-west-1"
     assert provider.renew().payload["region"] == "eu-west-1"  # the store is gone by now
+
+
+def test_a_renewal_asks_what_gives_the_keys_again() -> None:
+    keys = {"SecretAccessKey": "s", "Token": "t", "Expiration": "2099-01-01T00:00Z"}
+    answers = [
+        Answer(200, {}, json.dumps({"AccessKeyId": key, **keys}).encode()) for key in ("AK1", "AK2")
+    ]
+    with LoopbackServer(*answers) as service, LoopbackServer(BUCKETS) as store:
+        environ = {"AWS_CONTAINER_CREDENTIALS_FULL_URI": f"{service.url}/keys"}
+        provider = S3Login(options(store.url, {"HOME": "/nonexistent", **environ}))
+        assert provider.log_in().credentials.payload["access_key"] == "AK1"
+        assert provider.renew().payload["access_key"] == "AK2"
+    assert len(service.seen) == 2
 
 
 @pytest.mark.parametrize(
