@@ -392,19 +392,19 @@ def _by_load(
 ) -> Iterator[Line]:
     """A line through the median of each load; where a load was run more than once, the single runs
     as points, too."""
-    distinct = sorted(set(loads))
     for name, values in named.items():
-        of_load = [
-            _median([y for y, at in zip(values, loads, strict=True) if at == load])
-            for load in distinct
-        ]
-        scaled = [None if y is None else _rounded(y / divisor) for y in of_load]
+        of_load: defaultdict[float, list[float | None]] = defaultdict(list)
+        for load, value in zip(loads, values, strict=True):
+            of_load[load].append(value)
+        distinct = sorted(of_load)
+        medians = [_median(of_load[load]) for load in distinct]
+        scaled = [None if y is None else _rounded(y / divisor) for y in medians]
         yield Line(name, distinct, scaled, [_load(load, over) for load in distinct])
         if len(distinct) < len(loads):
             runs = [
                 (load, None if y is None else _rounded(y / divisor))
                 for load, y in zip(loads, values, strict=True)
-                if loads.count(load) > 1
+                if len(of_load[load]) > 1
             ]
             names = [_load(load, over) for load, _y in runs]
             x, y = zip(*runs, strict=True)
