@@ -76,6 +76,20 @@ def test_a_long_message_is_decoded_only_if_a_present_worker_sealed_it(
         assert "expected" not in caplog.text.lower()
 
 
+def test_a_short_message_of_a_present_worker_needs_its_seal() -> None:
+    sealed = encode(Bye(1, ""), THEIRS)
+    with MasterTransport("127.0.0.1", ANY, None) as master, zmq.Context() as context:
+        with context.socket(zmq.PUSH) as peer:
+            peer.connect(f"tcp://127.0.0.1:{master.ports.results}")
+            for data in (encode(Bye(1, "")), encode(Bye(1, ""), OWN), sealed):
+                peer.send(data)
+            received: list[tuple[Message, int]] = []
+            assert until(
+                lambda: bool(received.extend(master.receive(0.05, {1: THEIRS})) or received)
+            )
+        assert (received, master.rejected) == ([(Bye(1, ""), len(sealed))], 2)
+
+
 def test_a_long_hello_is_not_decoded() -> None:
     schema = tuple((str(column).ljust(64, "x"),) * 2 for column in range(64))
     data = encode(Hello(1, 0, "w", 1, "h", 1, "v", (schema,) * 16), bytes(SECRET_BYTES))
