@@ -18,11 +18,14 @@ from ssbench.core.hiding import Hiding, Secrets
 from ssbench.core.scenario import scenario
 from ssbench.embedded import plan
 from ssbench.storage import options
+from ssbench.storage.s3 import by_botocore
 from ssbench.storage.swift import options as swiftlogin
 from ssbench.storage.webdav import digest
 from ssbench.transport import key
 
-MODULES = (parser, site, settings, scenario, plan, digest, options, swiftlogin, key)
+MODULES = (
+    parser, site, settings, scenario, plan, digest, options, by_botocore, swiftlogin, key,
+)  # fmt: skip
 
 
 def structs() -> Iterator[type[Hiding]]:
