@@ -57,6 +57,7 @@ def test_a_service_that_never_ends_its_response_gives_no_keys(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: bytes
 ) -> None:
     """The metadata of a container, for one; those of an instance have a fixed address."""
+    assert s3login._KEYS_WITHIN_S == 120
     monkeypatch.setattr(s3login, "_KEYS_WITHIN_S", 2.0)
     with ScriptedServer(dripping(start, b"x")) as server:
         environ = environ_of(tmp_path, f"http://127.0.0.1:{server.port}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
@@ -81,6 +82,20 @@ def test_unfinished_listings_of_few_containers_are_kept() -> None:
         for name in reversed(names):
             assert admin.list_objects(name, "0", 1) == [ObjectEntry("1", 7)]
         assert len(heard) == 18  # the first one was given up
+
+
+def test_of_a_folder_no_more_is_held_than_a_page_needs() -> None:
+    page = webdavadmin._Page(10)
+    tracemalloc.start()
+    try:
+        for number in range(20_000, 0, -1):
+            page.add(f"{number:06}", 1)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert [name for name, _ in page.entries()] == [f"{number:06}" for number in range(1, 11)]
+    assert page.is_cut
+    assert peak < 50_000
 
 
 @pytest.mark.parametrize("kept", [1, 7, 60])
