@@ -29,7 +29,8 @@ from tests.servers.certificates import Certificates, make_certificates  # noqa: 
 from tests.servers.programs import PROGRAMS, left_out  # noqa: E402
 
 # A slow moment of a shared machine is no defect; pytest-timeout ends what hangs. Generated input is
-# the same each time and everywhere, except where more of it is asked for, to find something new.
+# the same each time, as far as the same modules are loaded (hypothesis takes constants from them),
+# except where more of it is asked for, to find something new.
 MORE = int(os.environ.get("SSBENCH_FUZZ_EXAMPLES") or 0)
 settings.register_profile(
     "ssbench", deadline=None, derandomize=not MORE, max_examples=MORE // 10 or 100
