@@ -41,6 +41,7 @@ from ssbench.core.messages import (
     decode,
     encode,
     is_sealed,
+    pack,
     unpack,
 )
 from tests.corpus import recorded
@@ -149,6 +150,12 @@ def test_no_extension_type_is_unpacked(extension: bytes) -> None:
     for data in (extension, b"\x91" + extension, b"\x81\xa1a" + extension):
         with pytest.raises(MessageError):
             unpack(data)
+
+
+def test_a_key_of_a_map_has_at_most_4096_characters() -> None:
+    assert unpack(pack({"k" * 4096: 1})) == {"k" * 4096: 1}
+    with pytest.raises(MessageError):
+        unpack(pack({"k" * 4097: 1}))
 
 
 def test_a_name_has_at_most_200_characters() -> None:

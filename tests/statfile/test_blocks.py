@@ -235,6 +235,9 @@ def test_bounds_grow_with_how_far_the_file_was_read() -> None:
     bounds.count_bytes(30 << 20)
     bounds.count_items(1 << 19)
     assert bounds.counted("item") == "item"
+    bounds.count_bytes((2 << 20) - 1)
+    with pytest.raises(TooMuchError):
+        bounds.count_bytes(1)
 
 
 def test_blocks_that_are_damaged_count_as_inflated_as_well() -> None:
