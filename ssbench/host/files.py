@@ -21,6 +21,7 @@ MOST_BYTES = 4 << 20  #: of a file that is read whole: settings, scenarios, keys
 _MOST_NUMBERS = 10_000  #: of files of one name
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _PLACED = "another user has placed it there"
+_LINKED = "it has another name (a hard link), and another user may have made this one"
 _MOST_LINKS = 40  #: that lead from one to the next, as in Linux
 _NO_FILE = "has to be a regular file, and is "
 _KINDS = {
@@ -106,14 +107,35 @@ def read_text(path: str | os.PathLike[str], option: str = "", errors: str = "str
 def read_found(path: str | os.PathLike[str]) -> str:
     """As ``read_text``, of a file that was looked for, as in the working directory, and not named.
 
-    :raises UsageError: also if another user has placed it in a folder for everybody (/tmp): it
-        would say where to send a password.
+    :raises UsageError: also as ``check_found``: it would say where to send a password.
     """
+    check_found(path)
+    return read_text(path)
+
+
+def check_found(path: str | os.PathLike[str]) -> None:
+    """:raises UsageError: another user has placed this file in a folder for everybody (/tmp)."""
     with suppress(OSError):  # reading it will say so
         is_shared = _is_shared(os.stat(os.path.dirname(path) or "."))
         if is_shared and _is_of_others(os.lstat(path)):
             raise UsageError(f"{_named(os.fspath(path), '')}: {_PLACED}: work in another folder")
-    return read_text(path)
+
+
+def why_placed(found: os.stat_result, folder: os.stat_result) -> str:
+    """Why an output must not go into what is there in its place, which another user may have
+    placed; "": it may.
+
+    A link of theirs could lead to a file of ours anywhere, and in a folder for everybody they have
+    no reason to keep a file or FIFO for us. Where others may create files, one of ours with several
+    names may be a hard link of theirs to it. Linux has these rules, too (``fs.protected_symlinks``,
+    ``_fifos``, ``_regular`` and ``_hardlinks``), but not on every host, nor for each way to open a
+    file.
+    """
+    if _is_of_others(found) and (stat.S_ISLNK(found.st_mode) or _is_shared(folder)):
+        return _PLACED
+    others_create = folder.st_mode & _OTHERS_WRITE or _is_of_others(folder)
+    is_linked = stat.S_ISREG(found.st_mode) and found.st_nlink > 1
+    return _LINKED if is_linked and others_create else ""
 
 
 def _is_of_others(facts: os.stat_result) -> bool:
@@ -127,10 +149,8 @@ def _is_shared(folder: os.stat_result) -> bool:
 class OutputFile:
     """A file that the user names, open for writing; close it.
 
-    Where others may create files (/tmp), another user could place a symbolic link there, to a file
-    of ours, a FIFO, which would make us wait, or a file to change it later. No such link is
-    followed anywhere, and the others are refused in folders for everybody. That is the rule of
-    ``fs.protected_symlinks``, ``_fifos`` and ``_regular`` of Linux, which not every host has.
+    Where others may create files (/tmp), another user could place a link there, to a file of ours,
+    a FIFO, which would make us wait, or a file to change it later: see ``why_placed``.
 
     :param flags: of ``os.open``, beside those of writing and creating.
     :param mode: of a new file, less the umask.
@@ -168,10 +188,9 @@ class OutputFile:
         found = os.open(self._name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._folder)
         try:
             facts = os.fstat(found)
-            is_link = stat.S_ISLNK(facts.st_mode)
-            if _is_of_others(facts) and (is_link or _is_shared(os.fstat(self._folder))):
-                raise PermissionError(errno.EACCES, _PLACED)
-            if is_link:
+            if why := why_placed(facts, os.fstat(self._folder)):
+                raise PermissionError(errno.EACCES, why)
+            if stat.S_ISLNK(facts.st_mode):
                 return os.readlink("", dir_fd=found)
         finally:
             os.close(found)

@@ -22,7 +22,7 @@ from ssbench.core.option import EXECUTION, LOAD, RESULTS, SEARCH, WORKERS, of_fi
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.settings import MAX_WORKERS, Limits, TransportConfig
 from ssbench.core.text import close_matches, printable
-from ssbench.host.files import read_bytes, read_text
+from ssbench.host.files import check_found, read_bytes, read_text
 from ssbench.host.process import usable_cores
 from ssbench.storage.registry import row_of
 
@@ -419,12 +419,15 @@ def find_scenario(argument: str) -> ScenarioText:
     around its name, or by its name in ssbench 0.3.9. Of a file, at most a byte more is read than
     a scenario may have.
 
-    :raises UsageError: there is neither, or the file can't be read.
+    :raises UsageError: there is neither, or the file can't be read; or it has the name of a canned
+        one, and another user has placed it in a folder for everybody.
     """
     text = _read_file(argument)
-    if text is not None:
-        return ScenarioText(text, argument)
     old = name = argument.removeprefix("./").removeprefix("scenarios/").removesuffix(SUFFIX)
+    if text is not None:
+        if name in CANNED or name.lower() in OLD_NAMES:  # the user may mean the canned one
+            check_found(argument)
+        return ScenarioText(text, argument)
     note = ""
     if name.lower() in OLD_NAMES:
         name = OLD_NAMES[name.lower()]

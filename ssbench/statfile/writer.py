@@ -17,7 +17,7 @@ from ssbench.core.columns import RESULT_COLUMNS, Schema
 from ssbench.core.errors import StatFileError, UsageError
 from ssbench.core.model import Phase
 from ssbench.core.records import Record, ResultBatch, RunFooter, RunHeader
-from ssbench.host.files import lock, private_folder
+from ssbench.host.files import lock, private_folder, why_placed
 from ssbench.statfile.format import (
     BlockBuilder,
     begins_a_block,
@@ -171,15 +171,18 @@ def _open_new(path: str) -> int:
 def _mode_of(path: str) -> int:
     """What is there.
 
-    :raises UsageError: for a link, whose owner could choose where we write.
+    :raises UsageError: for a link, whose owner could choose where we write; or another user may
+        have placed it there, as a FIFO of theirs, who would read the results.
     """
     try:
-        mode = os.lstat(path).st_mode
+        found, folder = os.lstat(path), os.stat(os.path.dirname(path) or ".")
     except OSError:
         return 0  # gone again; opening it will say so
-    if stat.S_ISLNK(mode):
+    if stat.S_ISLNK(found.st_mode):
         raise UsageError(f"{path}: is a link, which isn't followed; name the file itself")
-    return mode
+    if why := why_placed(found, folder):
+        raise UsageError(f"{path}: can't be written: {why}; {_ELSEWHERE}")
+    return found.st_mode
 
 
 def _is_sink(mode: int) -> bool:

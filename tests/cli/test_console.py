@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import os
+import re
 import resource
 import stat
 import sys
@@ -185,8 +186,8 @@ def test_what_another_user_has_placed_is_not_written_and_no_other_file_is_delete
         is_placed = stat.S_ISLNK(mode) or stat.S_ISFIFO(mode) or stat.S_IMODE(mode) == 0o606
         return os.stat_result([*facts[:4], os.geteuid() + is_placed, *facts[5:10]])
 
-    def is_refused() -> None:
-        said = "can't be written: another user has placed it there"
+    def is_refused(why: str = "another user has placed it there") -> None:
+        said = f"can't be written: {re.escape(why)}"
         with pytest.raises(SsbenchError, match=f"out: {said}"):
             write_result(["x"], str(out))
         with pytest.raises(SsbenchError, match=f"--live-json .*out: {said}"):
@@ -208,6 +209,13 @@ def test_what_another_user_has_placed_is_not_written_and_no_other_file_is_delete
     free.rename(out)
     is_refused()
     assert out.read_text() == "x"
+    out.unlink()
+    os.link(mine, out)  # as Linux lets others do with fs.protected_hardlinks=0
+    for mode in (0o1777, 0o770):
+        tmp_path.chmod(mode)
+        is_refused("it has another name (a hard link), and another user may have made this one")
+    tmp_path.chmod(0o755)
+    write_result(["mine"], str(out))
     out.unlink()
     parts = (f"{mine.rename(new)}\ud800" for _ in "x")  # it is replaced while it is written
     with pytest.raises(UnicodeEncodeError):

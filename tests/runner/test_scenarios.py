@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,22 @@ def test_a_file_of_that_name_comes_first(elsewhere: Path, name: str) -> None:
     elsewhere.joinpath(name).write_text("mine")
     assert find_scenario(name) == (b"mine", name, "")
     assert find_scenario(f"{name}.scenario")[0] != b"mine"
+
+
+def test_no_file_is_taken_for_a_canned_scenario_that_another_user_has_placed(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In /tmp as the working directory: its load would go out with the user's login."""
+    theirs = os.stat_result([0o100644, 0, 0, 1, os.geteuid() + 1, *[0] * 5])
+    for name in ("small", "small_test", "mine"):
+        elsewhere.joinpath(name).write_text(name)
+    monkeypatch.setattr("ssbench.host.files.os.lstat", lambda path, **_: theirs)
+    assert find_scenario("small")[0] == b"small"
+    elsewhere.chmod(0o1777)
+    for name in ("small", "small_test"):
+        with pytest.raises(UsageError, match=f"^{name}: another user has placed it there"):
+            find_scenario(name)
+    assert find_scenario("mine")[0] == b"mine"  # which was named
 
 
 def test_a_folder_of_that_name_does_not(elsewhere: Path) -> None:

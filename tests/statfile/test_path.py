@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ssbench.core.errors import StatFileError, UsageError
-from ssbench.statfile import StatFileWriter, default_path, is_being_written, read
+from ssbench.statfile import StatFileWriter, check_new, default_path, is_being_written, read
 from tests.statfile.samples import FOOTER, HEADER, OLD, write_run
 
 NOW = datetime(2013, 6, 7, 10, 23, 14)
@@ -215,6 +215,35 @@ def test_a_pipe_takes_a_file_that_can_be_read_at_its_end(tmp_path: Path) -> None
     with read(BytesIO(data)) as run:
         assert list(run) == [HEADER, FOOTER]
     assert pipe.is_fifo()
+
+
+def test_results_do_not_go_into_what_another_user_has_placed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In /tmp, where a run was told to write them."""
+    pipe, other, run = (tmp_path / name for name in ("pipe", "other", "run"))
+    os.mkfifo(pipe)
+    before = write_run(run)
+    os.link(run, other)
+    tmp_path.chmod(0o1777)
+    real = os.lstat
+
+    def lstat(path: str, **keywords: int) -> os.stat_result:
+        """As if a FIFO were another user's."""
+        facts = real(path, **keywords)
+        return os.stat_result([*facts[:4], os.geteuid() + stat.S_ISFIFO(facts.st_mode), *facts[5:]])
+
+    monkeypatch.setattr("ssbench.statfile.writer.os.lstat", lstat)
+    end = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    for path, why in ((pipe, "another user has placed"), (other, r"it has another name \(a hard")):
+        for create in (check_new, StatFileWriter.create):
+            with pytest.raises(UsageError, match=f"{path.name}: can't be written: {why}"):
+                create(str(path), overwrite=True)
+    assert os.read(end, 1) == b""
+    os.close(end)
+    assert run.read_bytes() == before
+    tmp_path.chmod(0o755)
+    check_new(str(other), overwrite=True)
 
 
 def test_a_file_in_use_is_recognised(tmp_path: Path) -> None:
