@@ -261,7 +261,7 @@ class Jobs(NamedTuple):
 
     run: Text
     phase: Natural
-    batch: Natural
+    batch: Natural  #: 63 random bits, which only the worker that gets it learns
     sent_ns: Clock  #: the master's monotonic clock: workers return batches that arrive too old
     packed: bytes
     schema: Natural = 0  #: index into the control state's job_schemas

@@ -67,6 +67,7 @@ _SHOWN_COLUMNS = [1 + Result._fields.index(name) for name in
           ("operation", "error", "first_byte_ns", "last_byte_ns")]  # fmt: skip
 
 
+_CHANCE = random.SystemRandom()
 _NAMED = {Ack: "batches", Returned: "numbers"}  #: batches or jobs that a message names
 
 
@@ -123,7 +124,7 @@ class Master:
         self.workers = Workers(
             settings,
             limits,
-            master_id=random.SystemRandom().getrandbits(63),
+            master_id=_CHANCE.getrandbits(63),
             pipe=transport.pipe,
             control_port=transport.ports.control,
         )
@@ -142,7 +143,7 @@ class Master:
         self._interrupted = self._reported_interrupt = ""
         self._abort = False
         self._next_tick_ns = self._next_show_ns = 0
-        self._numbers = (1, 1)  # of the next job and batch
+        self._next_number = 1  # of a job
         self._network: Network | None = None  # the answer to the present check
         self._on = self._handlers()
 
@@ -255,7 +256,9 @@ class Master:
         profile = plan.phase is Phase.RUN and self._profile
         self.workers.enter(plan.phase, plan.think_s, profile=profile)
         counts = any(observer.wants_counts for observer in self._observers)
-        machine = PhaseMachine(plan, self.workers, self._numbers, counts=counts)
+        machine = PhaseMachine(
+            plan, self.workers, _CHANCE, next_number=self._next_number, counts=counts
+        )
         self._phase = machine
         for observer in self._observers:
             observer.start_phase(plan.phase, plan.workload.total)
@@ -298,7 +301,7 @@ class Master:
         self._hosts.leave()
         for observer in self._observers:
             observer.end_phase()
-        self._numbers = machine.numbers
+        self._next_number = machine.dispatcher.next_number
         self._rejected += machine.dispatcher.counts.rejected
         self._phase = None
         self.workers.enter(Phase.IDLE)

@@ -20,6 +20,7 @@ import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from enum import Enum, auto
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -104,7 +105,8 @@ class PhaseState(Enum):
 class PhaseMachine:
     """See the module's docstring. The workers are in the phase already.
 
-    :param numbers: of the next job and batch.
+    :param chance: as of ``Dispatcher``.
+    :param next_number: of the next job.
     :param counts: count results by operation and cause, for observers.
     """
 
@@ -112,8 +114,9 @@ class PhaseMachine:
         self,
         plan: PhasePlan,
         workers: Workers,
-        numbers: tuple[int, int] = (1, 1),
+        chance: Random,
         *,
+        next_number: int = 1,
         counts: bool = False,
     ) -> None:
         self.state = PhaseState.CONNECTING
@@ -122,9 +125,8 @@ class PhaseMachine:
         self.warnings: list[str] = []
         settings = workers.settings
         self.dispatcher = Dispatcher(
-            plan.workload, workers, workers.limits.batch_size or MAX_BATCH,
-            ResultBounds(settings.sizes, settings.url_count),
-            next_number=numbers[0], next_batch=numbers[1],
+            plan.workload, workers, chance, workers.limits.batch_size or MAX_BATCH,
+            ResultBounds(settings.sizes, settings.url_count), next_number=next_number,
         )  # fmt: skip
         one_stage = Stage(math.inf if plan.seconds is None else plan.seconds, plan.users)
         self.schedule = StageSchedule(plan.stages or [one_stage])
@@ -153,11 +155,6 @@ class PhaseMachine:
 
     def __repr__(self) -> str:
         return f"<PhaseMachine {self.state.name} {self.schedule} {self.dispatcher}>"
-
-    @property
-    def numbers(self) -> tuple[int, int]:
-        """Of the next job and batch."""
-        return self.dispatcher.next_number, self.dispatcher.next_batch
 
     @property
     def waiting_for(self) -> str:

@@ -47,7 +47,7 @@ class Scene(test_joining.Scene):
         self.ledger = ledger or Ledger(total)
         plan = PhasePlan(phase, self.ledger, 4, None, stages or [STILL], steady_state)
         self.workers.enter(phase)
-        self.machine = PhaseMachine(plan, self.workers, counts=counts)
+        self.machine = PhaseMachine(plan, self.workers, Random(1), counts=counts)
         self.records: list[Any] = []
         self.waits: list[float] = []
         self.states: list[tuple[bool, bool]] = []  # ending, stopping
@@ -143,7 +143,7 @@ def test_it_ends_with_the_last_result() -> None:
     assert here.outcome.seconds == pytest.approx(len(here.waits) * WAIT_S)
     assert here.marks() == [(0.0, "stage", 0), (here.outcome.seconds, "end", 0)]
     assert set(here.states) == {(False, False)}
-    assert here.machine.numbers[0] == 101
+    assert here.machine.dispatcher.next_number == 101
     assert "PhaseMachine OVER" in repr(here.machine)
 
 

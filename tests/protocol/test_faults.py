@@ -27,6 +27,7 @@ from ssbench.core.messages import (
     Heartbeat,
     Hello,
     Host,
+    Jobs,
     Leaving,
     Message,
     Network,
@@ -34,6 +35,7 @@ from ssbench.core.messages import (
     Ready,
     Results,
     Returned,
+    decode,
     pack,
 )
 from ssbench.core.model import ErrorKind, Phase, Stage
@@ -164,6 +166,26 @@ def test_who_only_says_hello_takes_no_users_and_no_time_of_the_run(
     assert [(each.ended, each.counts.lost) for each in outcomes] == [("complete", 0)] * 2
     assert flooded.master.workers_lost == []
     assert outcomes[1].seconds == pytest.approx(outcomes[0].seconds, rel=0.02)
+
+
+def test_a_worker_holds_no_job_of_a_batch_that_another_one_was_sent() -> None:
+    """With numbers in order it could guess those of others: whose results were rejected, as it had
+    acknowledged their batches first."""
+    cluster = Cluster()
+    liar, seen = cluster.workers[0], {1}
+
+    def acknowledge() -> None:
+        sent = [decode(data) for _, data in liar.pipe]
+        seen.update(message.batch for message in sent if isinstance(message, Jobs))
+        near = [*range(max(seen) - 1, max(seen) + 3)]
+        cluster.send(liar, Ack(liar.machine.incarnation, "run", near))
+
+    for n in range(200):
+        cluster.at(n / 100, acknowledge)
+    outcome = cluster.run(400)
+    assert (outcome.ended, outcome.counts.done, outcome.counts.rejected) == ("complete", 400, 0)
+    assert len(seen) > 10
+    assert cluster.master.workers_lost == []
 
 
 #: fault, what the master says of the lost worker

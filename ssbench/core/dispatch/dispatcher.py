@@ -18,6 +18,7 @@ from collections.abc import Iterable, Sequence
 from itertools import repeat
 from math import ceil
 from operator import itemgetter
+from random import Random
 from typing import Any
 
 from msgspec import Struct, field
@@ -188,11 +189,14 @@ class _GroupLoad(Struct):
 class Dispatcher(Struct):
     """Sends the jobs of one phase to the registered workers.
 
+    :param chance: draws the numbers of batches. Only who was sent a batch knows its number, so no
+        worker can acknowledge, and thereby hold, what another one has.
     :param max_batch: most jobs in a message (``--batch-size``).
     """
 
     workload: Workload
     workers: Workers
+    chance: Random
     max_batch: int = MAX_BATCH
     bounds: ResultBounds = field(default_factory=ResultBounds)  #: of what results can have
     counts: JobCounts = field(default_factory=JobCounts)
@@ -201,9 +205,7 @@ class Dispatcher(Struct):
     failures_in_a_row: int = 0  #: failures since the last success
     most_failures_in_a_row: int = 0  #: the highest value of that so far
     last_success_ns: int = 0  #: when the last success was reported
-    #: Jobs and batches are numbered through the whole run, across phases.
-    next_number: int = 1
-    next_batch: int = 1
+    next_number: int = 1  #: of a job, through the whole run, across phases
     _sent: dict[int, Batch] = {}
     _held: dict[int, dict[int, Job]] = {}
     _loads: list[_GroupLoad] = []  # by group of users
@@ -295,9 +297,8 @@ class Dispatcher(Struct):
             load.throughput.begin(now_ns)
             load.in_transit += len(jobs)
             for at in range(0, len(jobs), most):
-                batch = Batch(self.next_batch, jobs[at : at + most], now_ns)
-                self._sent[self.next_batch] = batch
-                self.next_batch += 1
+                batch = Batch(self.chance.getrandbits(63), jobs[at : at + most], now_ns)
+                self._sent[batch.number] = batch
                 batches.append(batch)
             self.workers.earned += len(jobs) + EARNED_BY_BATCH * ceil(len(jobs) / most)
         if not batches and self._drained_ns is None and self.workload.finished:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import cycle
+from random import Random
 from typing import Any
 
 import pytest
@@ -207,7 +208,7 @@ def accounted_for(data: bytes) -> None:
 def test_each_group_has_its_own_credit() -> None:
     workers = Workers()
     workers.users = 4
-    dispatcher = Dispatcher(Ledger(1000, (1, 3)), workers, 8)
+    dispatcher = Dispatcher(Ledger(1000, (1, 3)), workers, Random(1), 8)
     workers.receive(Hello(7, 0, "w", 9, "host", 1, "1.0"), 0)
     state = workers.control_state(0)
     assert state
