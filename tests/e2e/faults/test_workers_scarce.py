@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import psutil
 import pytest
 
+from ssbench.core.errors import most_failed
 from ssbench.core.model import ErrorKind
 from ssbench.embedded import EmbeddedSwift
 from ssbench.host.process import WORKER_DESCRIPTORS
@@ -61,8 +62,10 @@ def test_a_worker_out_of_memory(
     account = row.accounted(ended.stats)
     assert account.failed <= 32
     # Its operations fail, or are lost with it, or it had none in flight; its users are missing.
-    assert ended.status == 6
-    assert [lost.split()[0] for lost in ended.stats.run.workers_lost] == [name]
+    # A slow store had done less by then than was lost.
+    lost = account.failed + account.lost
+    assert ended.status == (1 if most_failed(account.done, lost) else 6)
+    assert [each.split()[0] for each in ended.stats.run.workers_lost] == [name]
     # CPython and greenlet abort where an error finds no memory for itself.
     ends = "out of memory|no heartbeat|SIGABRT; .*Fatal Python error.*MemoryError"
     assert re.search(rf"orker {name} .*({ends})", ended.err), ended.err
