@@ -114,16 +114,17 @@ def read_found(path: str | os.PathLike[str]) -> str:
 
 
 def check_found(path: str | os.PathLike[str]) -> None:
-    """:raises UsageError: another user has placed this file in a folder for everybody (/tmp)."""
+    """:raises UsageError: another user has placed this file in a folder for everybody."""
     with suppress(OSError):  # reading it will say so
-        is_shared = _is_shared(os.stat(os.path.dirname(path) or "."))
+        folder = os.stat(os.path.dirname(path) or ".")
+        is_shared = folder.st_mode & stat.S_IWOTH or _is_shared(folder)
         if is_shared and _is_of_others(os.lstat(path)):
             raise UsageError(f"{_named(os.fspath(path), '')}: {_PLACED}: work in another folder")
 
 
 def why_placed(found: os.stat_result, folder: os.stat_result) -> str:
-    """Why an output must not go into what is there in its place, which another user may have
-    placed; "": it may.
+    """Why what is in a folder must not be taken for a file of ours, as an output or a mark: another
+    user may have placed it there; "": it may be.
 
     A link of theirs could lead to a file of ours anywhere, and in a folder for everybody they have
     no reason to keep a file or FIFO for us. Where others may create files, one of ours with several

@@ -22,6 +22,7 @@ from typing import NamedTuple
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Timing
 from ssbench.core.text import printable
+from ssbench.host.files import why_placed
 
 #: A file in each folder that is a container of ours, and in the directory itself where workers on
 #: other hosts need it. No object has this name.
@@ -255,11 +256,13 @@ class FileTree:
     def announce(self, session: str) -> None:
         """Add a session's id to the directory's marker.
 
-        :raises OSError: it can't be written.
+        :raises OSError: it can't be written, or another user may have placed it there.
         """
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
         fd = os.open(MARKER, flags, 0o666, dir_fd=self.root.fd)
         try:
+            if why := why_placed(os.fstat(fd), os.fstat(self.root.fd)):
+                raise PermissionError(errno.EACCES, f"{MARKER}: {why}")
             stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
             os.write(fd, f"{stamp} {session}\n".encode())
             os.fsync(fd)

@@ -13,6 +13,7 @@ from ssbench.core.model import ErrorKind
 from ssbench.core.naming import run_id_in
 from ssbench.core.settings import StorageSettings
 from ssbench.core.text import printable
+from ssbench.host.files import why_placed
 from ssbench.storage.base import (
     ContainerEntry,
     ContainerInfo,
@@ -195,10 +196,13 @@ class FileAdmin(FileClient):
         return self._tree.folder(container)
 
     def _is_marked(self, folder: Folder) -> bool:
+        """Whether our marker is in it. One that another user may have placed there is none: what is
+        in the folder may be anybody's."""
         try:
-            return stat.S_ISREG(os.stat(MARKER, dir_fd=folder.fd, follow_symlinks=False).st_mode)
+            found = os.stat(MARKER, dir_fd=folder.fd, follow_symlinks=False)
         except OSError:
             return False
+        return stat.S_ISREG(found.st_mode) and not why_placed(found, os.fstat(folder.fd))
 
     def _owned(self, container: str) -> Folder:
         """:raises StorageError: our marker is not in it: nothing in it is ours to delete."""

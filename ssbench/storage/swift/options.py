@@ -10,6 +10,7 @@ import re
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
@@ -485,16 +486,21 @@ def cloud_values(name: str, environ: Mapping[str, str], region: str | None) -> d
     first, secure = environ.get("OS_CLIENT_CONFIG_FILE"), environ.get("OS_CLIENT_SECURE_FILE")
     files = [*filter(None, [first]), *loader.CONFIG_FILES]
     secure_files = [*filter(None, [secure]), *loader.SECURE_FILES]
-    for file in (*files, *secure_files, *loader.VENDOR_FILES):
-        if os.access(file, os.R_OK):  # openstacksdk passes over the others
-            (read_text if file in (first, secure) else read_found)(file)
+    # openstacksdk passes over the others, and would read one that another user places only now.
+    checked = [
+        [file for file in some if os.access(file, os.R_OK)]
+        for some in (files, secure_files, loader.VENDOR_FILES)
+    ]
+    for file in chain(*checked):
+        (read_text if file in (first, secure) else read_found)(file)
     what = f"--os-cloud {name}"
     try:
         with warnings.catch_warnings():  # of features that are not used
             warnings.simplefilter("ignore")
             config = loader.OpenStackConfig(
-                config_files=files,
-                secure_files=secure_files,
+                config_files=checked[0],
+                secure_files=checked[1],
+                vendor_files=checked[2],
                 load_envvars=False,
             )
             path = config.config_filename

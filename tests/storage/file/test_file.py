@@ -697,3 +697,40 @@ def test_a_session_is_found_among_the_newest(tmp_path: Path) -> None:
     with (tmp_path / ".ssbench").open("a") as marker:
         marker.write("2026-01-01T00:00:00Z 0123456789\n" * 2500)
     assert not tree.has_session("one")
+
+
+def test_no_marker_counts_that_another_user_may_have_placed(
+    tmp_path: Path, opened: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a folder for everybody: clean-up would delete what is in it, and a session's id would be
+    written into a file of ours elsewhere."""
+    folder, mine = tmp_path / FIRST, tmp_path / "mine"
+    admin, tree = opened(), FileTree(str(tmp_path))
+    marker = folder / ".ssbench"
+    marker.unlink()
+    for path in (folder / "photo", mine):
+        path.write_text("mine")
+    real = os.stat
+
+    def of_others(path: Any, **keywords: Any) -> os.stat_result:
+        facts = real(path, **keywords)
+        return os.stat_result([*facts[:4], os.geteuid() + (path == ".ssbench"), *facts[5:10]])
+
+    for place in (marker, tmp_path / ".ssbench"):
+        os.link(mine, place)
+    for each in (folder, tmp_path):
+        each.chmod(0o1777)
+    with pytest.raises(PermissionError, match="a hard link"):
+        tree.announce("one")
+    assert not admin.owns(FIRST)
+    marker.unlink()
+    marker.touch()
+    assert admin.owns(FIRST)
+    monkeypatch.setattr("ssbench.storage.file.admin.os.stat", of_others)
+    assert not admin.owns(FIRST)
+    with pytest.raises(StorageError, match=r"has no \.ssbench file"):
+        admin.delete_object(FIRST, "photo")
+    assert mine.read_text() == (folder / "photo").read_text() == "mine"
+    folder.chmod(0o755)  # nobody else could place it
+    assert admin.owns(FIRST)
+    assert admin.delete_object(FIRST, "photo")

@@ -15,6 +15,7 @@ import pytest
 
 from ssbench.commands.transfer.settings import env_file
 from ssbench.core.errors import AuthError, UsageError
+from ssbench.host import files
 from ssbench.storage.options import StoreOptions
 from ssbench.storage.swift.login import Authenticator
 from ssbench.storage.swift.options import LoginOptions, cloud_values, login_options, plan_login
@@ -67,19 +68,39 @@ def test_no_file_is_used_that_another_user_has_placed_in_the_working_directory(
     Path(".env").write_text("OS_AUTH_URL=http://k")
     mine = os.stat_result([0o100644, 0, 0, 1, os.geteuid(), *[0] * 5])
     theirs = os.stat_result([0o100644, 0, 0, 1, os.geteuid() + 1, *[0] * 5])
-    for mode, facts in ((0o777, theirs), (0o1777, mine)):
+    for mode, facts in ((0o775, theirs), (0o777, mine), (0o1777, mine)):
         tmp_path.chmod(mode)
         monkeypatch.setattr("ssbench.host.files.os.lstat", lambda path, facts=facts: facts)
         assert cloud_values("mine", {}, None)["os_password"] == "s3cret"
         assert env_file(Path(".env"), {}) == {"OS_AUTH_URL": "http://k"}
     monkeypatch.setattr("ssbench.host.files.os.lstat", lambda path: theirs)
-    with pytest.raises(UsageError, match=r"clouds\.yaml: another user has placed it there"):
-        cloud_values("mine", {}, None)
-    with pytest.raises(UsageError, match=r"\.env: another user has placed it there"):
-        env_file(Path(".env"), {})
+    for mode in (0o1777, 0o1770, 0o777):
+        tmp_path.chmod(mode)
+        with pytest.raises(UsageError, match=r"clouds\.yaml: another user has placed it there"):
+            cloud_values("mine", {}, None)
+        with pytest.raises(UsageError, match=r"\.env: another user has placed it there"):
+            env_file(Path(".env"), {})
     named = {"OS_CLIENT_CONFIG_FILE": str(tmp_path / "clouds.yaml")}
     monkeypatch.setattr("openstack.config.loader.CONFIG_FILES", [])
     assert cloud_values("mine", named, None)["os_password"] == "s3cret"
+
+
+def test_no_file_is_used_that_another_user_places_while_the_others_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """openstacksdk opens them again, by their names, after they were checked."""
+    home, placed = tmp_path / "home.yaml", tmp_path / "clouds.yaml"
+    home.write_text(PASSWORD)
+    tmp_path.chmod(0o1777)
+
+    def read_found(path: str) -> str:
+        placed.write_text(PASSWORD.replace("http://k", "http://theirs"))
+        return files.read_found(path)
+
+    monkeypatch.setattr("openstack.config.loader.CONFIG_FILES", [str(placed), str(home)])
+    monkeypatch.setattr("ssbench.storage.swift.options.read_found", read_found)
+    assert cloud_values("mine", {}, None)["os_auth_url"] == "http://k:5000"
+    assert placed.exists()
 
 
 @pytest.fixture
