@@ -7,10 +7,11 @@ times; once a second it broadcasts the control state.
 from __future__ import annotations
 
 import logging
-import random
+import os
+import struct
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from msgspec.structs import replace
@@ -66,9 +67,14 @@ _POLL_NS = 999_999  #: polls take whole milliseconds
 _SHOWN_COLUMNS = [1 + Result._fields.index(name) for name in
           ("operation", "error", "first_byte_ns", "last_byte_ns")]  # fmt: skip
 
-
-_CHANCE = random.SystemRandom()
 _NAMED = {Ack: "batches", Returned: "numbers"}  #: batches or jobs that a message names
+
+
+def random_numbers() -> Iterator[int]:
+    """Numbers of 63 bits that nobody can guess, without end: a system call gives many."""
+    while True:
+        for number in struct.unpack("64Q", os.urandom(512)):
+            yield number >> 1
 
 
 class Children(Protocol):
@@ -124,7 +130,7 @@ class Master:
         self.workers = Workers(
             settings,
             limits,
-            master_id=_CHANCE.getrandbits(63),
+            master_id=next(random_numbers()),
             pipe=transport.pipe,
             control_port=transport.ports.control,
         )
@@ -144,6 +150,7 @@ class Master:
         self._abort = False
         self._next_tick_ns = self._next_show_ns = 0
         self._next_number = 1  # of a job
+        self._batch_numbers = random_numbers()
         self._network: Network | None = None  # the answer to the present check
         self._on = self._handlers()
 
@@ -257,7 +264,7 @@ class Master:
         self.workers.enter(plan.phase, plan.think_s, profile=profile)
         counts = any(observer.wants_counts for observer in self._observers)
         machine = PhaseMachine(
-            plan, self.workers, _CHANCE, next_number=self._next_number, counts=counts
+            plan, self.workers, self._batch_numbers, next_number=self._next_number, counts=counts
         )
         self._phase = machine
         for observer in self._observers:

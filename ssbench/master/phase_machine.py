@@ -18,9 +18,8 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum, auto
-from random import Random
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -105,7 +104,7 @@ class PhaseState(Enum):
 class PhaseMachine:
     """See the module's docstring. The workers are in the phase already.
 
-    :param chance: as of ``Dispatcher``.
+    :param batch_numbers: as of ``Dispatcher``.
     :param next_number: of the next job.
     :param counts: count results by operation and cause, for observers.
     """
@@ -114,7 +113,7 @@ class PhaseMachine:
         self,
         plan: PhasePlan,
         workers: Workers,
-        chance: Random,
+        batch_numbers: Iterator[int],
         *,
         next_number: int = 1,
         counts: bool = False,
@@ -125,7 +124,7 @@ class PhaseMachine:
         self.warnings: list[str] = []
         settings = workers.settings
         self.dispatcher = Dispatcher(
-            plan.workload, workers, chance, workers.limits.batch_size or MAX_BATCH,
+            plan.workload, workers, batch_numbers, workers.limits.batch_size or MAX_BATCH,
             ResultBounds(settings.sizes, settings.url_count), next_number=next_number,
         )  # fmt: skip
         one_stage = Stage(math.inf if plan.seconds is None else plan.seconds, plan.users)

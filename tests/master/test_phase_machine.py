@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from itertools import islice
+from itertools import count, islice
 from random import Random
 from typing import Any
 
@@ -47,7 +47,7 @@ class Scene(test_joining.Scene):
         self.ledger = ledger or Ledger(total)
         plan = PhasePlan(phase, self.ledger, 4, None, stages or [STILL], steady_state)
         self.workers.enter(phase)
-        self.machine = PhaseMachine(plan, self.workers, Random(1), counts=counts)
+        self.machine = PhaseMachine(plan, self.workers, count(1), counts=counts)
         self.records: list[Any] = []
         self.waits: list[float] = []
         self.states: list[tuple[bool, bool]] = []  # ending, stopping

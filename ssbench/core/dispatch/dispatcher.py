@@ -14,11 +14,10 @@ Every job that ``to_send`` returned is counted once in ``JobCounts``.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 from math import ceil
 from operator import itemgetter
-from random import Random
 from typing import Any
 
 from msgspec import Struct, field
@@ -189,14 +188,14 @@ class _GroupLoad(Struct):
 class Dispatcher(Struct):
     """Sends the jobs of one phase to the registered workers.
 
-    :param chance: draws the numbers of batches. Only who was sent a batch knows its number, so no
-        worker can acknowledge, and thereby hold, what another one has.
+    :param batch_numbers: endless. Only who was sent a batch may know its number, so that no worker
+        can acknowledge, and thereby hold, what another one has.
     :param max_batch: most jobs in a message (``--batch-size``).
     """
 
     workload: Workload
     workers: Workers
-    chance: Random
+    batch_numbers: Iterator[int]
     max_batch: int = MAX_BATCH
     bounds: ResultBounds = field(default_factory=ResultBounds)  #: of what results can have
     counts: JobCounts = field(default_factory=JobCounts)
@@ -297,7 +296,7 @@ class Dispatcher(Struct):
             load.throughput.begin(now_ns)
             load.in_transit += len(jobs)
             for at in range(0, len(jobs), most):
-                batch = Batch(self.chance.getrandbits(63), jobs[at : at + most], now_ns)
+                batch = Batch(next(self.batch_numbers), jobs[at : at + most], now_ns)
                 self._sent[batch.number] = batch
                 batches.append(batch)
             self.workers.earned += len(jobs) + EARNED_BY_BATCH * ceil(len(jobs) / most)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import cycle
-from random import Random
+from itertools import count, cycle
 from typing import Any
 
 import pytest
@@ -208,7 +207,7 @@ def accounted_for(data: bytes) -> None:
 def test_each_group_has_its_own_credit() -> None:
     workers = Workers()
     workers.users = 4
-    dispatcher = Dispatcher(Ledger(1000, (1, 3)), workers, Random(1), 8)
+    dispatcher = Dispatcher(Ledger(1000, (1, 3)), workers, count(1), 8)
     workers.receive(Hello(7, 0, "w", 9, "host", 1, "1.0"), 0)
     state = workers.control_state(0)
     assert state

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from random import Random
+from itertools import count
 
 from ssbench.core.columns import pack_results
 from ssbench.core.dispatch.dispatcher import Batch, Dispatcher
@@ -144,7 +144,7 @@ class Fleet:
         self.now_ns = 1000 * SECOND_NS
         self.registry = Workers(limits=Limits(worker_timeout_s=timeout_s))
         self.ledger = Ledger(total)
-        self.dispatcher = Dispatcher(workload or self.ledger, self.registry, Random(1), max_batch)
+        self.dispatcher = Dispatcher(workload or self.ledger, self.registry, count(1), max_batch)
         self.workers: list[SimWorker] = []
         self._incarnation = 100
 
