@@ -29,7 +29,7 @@ from ssbench.core.option import otlp_url
 from ssbench.core.text import plural, printable
 from ssbench.live.watch import PHASES, LiveState, Sink, Totals, state_map, workers_by_state
 from ssbench.storage.http.session import BoundedSession, reason_of
-from ssbench.storage.options import HttpSettings
+from ssbench.storage.options import HttpSettings, read_bundle
 
 _TIMEOUT_S = 5.0  #: of connecting, and of what follows
 _MOST_WAITING = 60  #: states; a minute's
@@ -59,16 +59,13 @@ class _Push(Sink):
         secrets: Secrets,
         tell: Callable[[str], None],
         http: HttpSettings | None = None,
-        cacert: str = "",
     ) -> None:
         self._url = url
         self._shown = f"{option} {urlsplit(url)._replace(query='', fragment='').geturl()}"
         self._headers = {"User-Agent": f"ssbench/{__version__}", **headers}
         self._secrets = secrets
         self._tell = tell
-        self._session = BoundedSession(
-            http or HttpSettings(), cacert, timeouts_s=(_TIMEOUT_S, _TIMEOUT_S)
-        )
+        self._session = BoundedSession(http or HttpSettings(), (_TIMEOUT_S, _TIMEOUT_S))
         self._given = self._written = 0
         self._fault = "too slow"
         self._waiting: SimpleQueue[bytes | None] = SimpleQueue()
@@ -93,17 +90,11 @@ class _Push(Sink):
     def _write_all(self) -> None:
         while (data := self._waiting.get()) is not None:
             try:
-                try:
-                    self._post(data)
-                except requests.Timeout:
-                    raise
-                except requests.ConnectionError:
-                    self._post(data)  # it had closed the idle connection; same times: same points
-            except (OSError, AuthError) as error:
+                self._post(data)
+            except (OSError, SsbenchError) as error:
                 self._fault = _reason(error)
             else:
                 self._written += 1
-        self._session.close()
 
     def _post(self, data: bytes) -> None:
         response = self._session.post(self._url, data, headers=self._headers)
@@ -147,7 +138,6 @@ class Influx(_Push):
         try:
             self._post(self._mark("begin"))
         except (OSError, AuthError) as error:
-            self._session.close()
             raise SsbenchError(f"{self._shown}: {_reason(error)}") from error
         self._thread.start()
 
@@ -181,6 +171,8 @@ def _reason(error: Exception) -> str:
         return str(error).removesuffix(": ")
     if isinstance(error, AuthError):
         return "a response that is too long, or can't be decoded"
+    if isinstance(error, UsageError):
+        return str(error)
     if isinstance(error, requests.Timeout):
         return f"no connection or no complete response within {2 * _TIMEOUT_S:g} s"
     return f"can't be reached: {reason_of(error)}"
@@ -276,7 +268,7 @@ class Otlp(_Push):
                 " pip install '.[otlp]'"
             ) from error
         self._messages: Any = messages
-        given = _headers(headers, environ)
+        given, path = _headers(headers, environ), _variable(environ, "CERTIFICATE")
         super().__init__(
             "--otlp",
             url or otlp_endpoint(environ),
@@ -286,8 +278,8 @@ class Otlp(_Push):
             HttpSettings(
                 cert_path=_variable(environ, "CLIENT_CERTIFICATE"),
                 cert_key_path=_variable(environ, "CLIENT_KEY"),
+                cacert_pem=read_bundle(path, "OTEL_EXPORTER_OTLP_CERTIFICATE") if path else "",
             ),
-            _variable(environ, "CERTIFICATE"),
         )
         self._resource = {
             "service.name": environ.get("OTEL_SERVICE_NAME") or "ssbench",

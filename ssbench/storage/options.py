@@ -283,10 +283,7 @@ def http_settings(urls: Sequence[str], values: Mapping[str, Any]) -> HttpSetting
             read_bytes(path, f"--{name.replace('_', '-')}")
     bundle, pem = values.get("os_cacert", ""), ""
     if bundle:
-        # PEM is ASCII, but the comments in a bundle may be in any language and encoding.
-        pem = read_bytes(bundle, "--os-cacert").decode("ascii", "ignore")
-        if "-----BEGIN" not in pem:
-            raise UsageError(f"--os-cacert {bundle}: has no certificates in PEM form")
+        pem = read_bundle(bundle, "--os-cacert")
     http = HttpSettings(
         tuple(map(str, urls)),
         values.get("insecure", False),
@@ -297,6 +294,19 @@ def http_settings(urls: Sequence[str], values: Mapping[str, Any]) -> HttpSetting
     if bundle or http.cert_path:
         client_context(http)
     return http
+
+
+def read_bundle(path: str, option: str) -> str:
+    """The text of a file of CA certificates.
+
+    :param option: that names it.
+    :raises UsageError: it can't be read, or has none.
+    """
+    # PEM is ASCII, but the comments in a bundle may be in any language and encoding.
+    pem = read_bytes(path, option).decode("ascii", "ignore")
+    if "-----BEGIN" not in pem:
+        raise UsageError(f"{option} {path}: has no certificates in PEM form")
+    return pem
 
 
 def client_context(http: HttpSettings) -> "ssl.SSLContext":

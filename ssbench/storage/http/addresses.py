@@ -15,7 +15,7 @@ from ipaddress import ip_address
 from itertools import cycle
 from time import perf_counter_ns
 from typing import Any, NamedTuple
-from urllib.parse import quote, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 from gevent import Greenlet, Timeout, get_hub, sleep, spawn
 
@@ -63,7 +63,7 @@ def parse_storage_url(url: str) -> StorageUrl:
     """
     try:
         parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
+        host, _ = parts.hostname, parts.port
     except ValueError as error:
         raise UsageError(f"storage URL {url!r}: {error}") from error
     if "@" in parts.netloc:
@@ -72,11 +72,17 @@ def parse_storage_url(url: str) -> StorageUrl:
         raise UsageError(f"storage URL {url!r}: expected the form https://host:port/v1/AUTH_name")
     path = quote(parts.path.rstrip("/"), safe="/%:~")
     return StorageUrl(
-        # RFC 6874 writes fe80::1%eth0 as fe80::1%25eth0 in a URL.
-        Endpoint(host.replace("%25", "%"), port or _PORTS[parts.scheme], parts.scheme == "https"),
+        endpoint_of(parts),
         without_zone(parts.netloc),
         f"{path}/",
     )
+
+
+def endpoint_of(parts: SplitResult) -> Endpoint:
+    """Of an http or https URL with a host."""
+    # RFC 6874 writes fe80::1%eth0 as fe80::1%25eth0 in a URL.
+    host = (parts.hostname or "").replace("%25", "%")
+    return Endpoint(host, parts.port or _PORTS[parts.scheme], parts.scheme == "https")
 
 
 def without_zone(netloc: str) -> str:

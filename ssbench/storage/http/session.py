@@ -1,42 +1,37 @@
-"""HTTP to services (logins, --influx): one deadline, limits, short descriptions of failures.
+"""HTTP to services (logins, --influx), by requests: one deadline, limits, short descriptions of
+failures.
 
 requests limits only the time between two bytes, and reads a body of any size into memory. A server
-that sends very slowly, or without end, would block the master forever: total time and bytes are
-limited here.
+that sends very slowly, or without end, would block the master forever. So what it sends goes
+through the connections of the run, which limit total time and bytes.
 """
 
 from __future__ import annotations
 
 import errno
-import logging
 import socket
 import ssl
 import threading
-import warnings
 from collections.abc import Callable
-from contextlib import suppress
-from functools import partial
-from http.client import SWITCHING_PROTOCOLS, HTTPException, HTTPResponse
-from queue import Empty, SimpleQueue
+from functools import cached_property
+from http.client import responses
+from queue import SimpleQueue
+from time import perf_counter_ns
 from typing import Any, TypeVar
 from urllib.parse import SplitResult, urljoin, urlsplit
 from urllib.request import getproxies_environment
 
 import requests
-from requests.adapters import HTTPAdapter
-from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
-from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.exceptions import (
-    ConnectTimeoutError,
-    HTTPError,
-    InsecureRequestWarning,
-    ReadTimeoutError,
-)
+from gevent import get_hub
+from requests.adapters import BaseAdapter
 
-from ssbench.core.errors import AuthError, outcome_of
-from ssbench.storage.http.addresses import without_zone
-from ssbench.storage.http.response import BadResponse, decoded
-from ssbench.storage.options import HttpSettings, shown_url
+from ssbench.core.errors import AuthError, StorageError, outcome_of
+from ssbench.core.model import ErrorKind, Timing
+from ssbench.storage.http.addresses import Dialler, Endpoint, endpoint_of, without_zone
+from ssbench.storage.http.connection import Upload
+from ssbench.storage.http.pool import ConnectionPool
+from ssbench.storage.http.response import BadResponse, BodyTooLong, Collector, decoded
+from ssbench.storage.options import HttpSettings, client_context, shown_url
 
 T = TypeVar("T")
 
@@ -45,9 +40,13 @@ _REDIRECTS = (301, 302, 303, 307, 308)
 _REPEATED = frozenset({"GET", "HEAD", "POST"})
 _MAX_REDIRECTS = 5
 MAX_RESPONSE = 8 * 1024 * 1024  #: bytes of a response: a catalog of thousands of endpoints
+_TOO_LONG = f"{{}}: a response of more than {MAX_RESPONSE} bytes"
 _VALUES_MAX = 1_000_000  #: of JSON: what a catalog of that size has; 0.1 GB as objects
-_PIECE = 65536
-_LATE = "the response was not complete in time"
+_FAILURES = {
+    ErrorKind.CONNECT_TIMEOUT: requests.ConnectTimeout,
+    ErrorKind.NETWORK_TIMEOUT: requests.ReadTimeout,
+    ErrorKind.OPERATION_TIMEOUT: requests.ReadTimeout,
+}
 _CONNECT_TIMEOUT = (
     "no connection within --connect-timeout: is the address right, and does a firewall drop packets"
     " on the way?"
@@ -82,34 +81,18 @@ _TLS_FAILED = "does the server speak TLS at this port?"
 class BoundedSession(requests.Session):
     """Sends requests within limits, without proxies and .netrc, as the run itself does.
 
-    :param cacert: path of the CA bundle; "": the system's.
     :param timeouts_s: of connecting, and of a connection that is silent.
     """
 
-    def __init__(
-        self, http: HttpSettings, cacert: str = "", timeouts_s: tuple[float, float] = (10.0, 20.0)
-    ) -> None:
+    def __init__(self, http: HttpSettings, timeouts_s: tuple[float, float] = (10.0, 20.0)) -> None:
         super().__init__()
         self.trust_env = False
-        # urllib3 logs the content of headers that it can't parse, which may include the token.
-        logging.getLogger("urllib3.connection").disabled = True
-        self._timeouts_s = timeouts_s
         self.headers["Accept-Encoding"] = "identity"
-        if http.insecure:
-            # urllib3 would warn for each request; INSECURE_NOTE says it once.
-            warnings.filterwarnings("ignore", category=InsecureRequestWarning)
-        self.verify = False if http.insecure else cacert or _system_bundle()
-        cert = http.cert_path or None
-        self.cert = (cert, http.cert_key_path) if cert and http.cert_key_path else cert
         for scheme in ("http://", "https://"):
-            self.mount(scheme, BoundedAdapter(sum(timeouts_s)))
+            self.mount(scheme, BoundedAdapter(http, timeouts_s))
 
     def request(self, method: Any, url: Any, *args: Any, **kwargs: Any) -> requests.Response:
-        kwargs = {**kwargs, "timeout": self._timeouts_s, "allow_redirects": False}
-        netloc = urlsplit(url).netloc
-        if without_zone(netloc) != netloc:
-            kwargs["headers"] = {"Host": without_zone(netloc), **(kwargs.get("headers") or {})}
-        return super().request(method, url, *args, **kwargs)
+        return super().request(method, url, *args, **{**kwargs, "allow_redirects": False})
 
 
 class SameHostSession(BoundedSession):
@@ -169,26 +152,6 @@ def _host(url: str) -> str:
     return urlsplit(url).netloc.rpartition("@")[2] if url.isprintable() else "?"
 
 
-def _within(timeout_s: float, call: Callable[[], T]) -> T:
-    """What a call returns or raises. It runs in a thread, which stays behind if it is late: nothing
-    can end a resolver that waits.
-
-    :raises TimeoutError: it takes longer.
-    """
-    result: SimpleQueue[Callable[[], T]] = SimpleQueue()
-    threading.Thread(target=lambda: result.put(outcome_of(call)), daemon=True).start()
-    try:
-        return result.get(timeout=timeout_s)()
-    except Empty:
-        raise TimeoutError(f"not within {timeout_s:g} s") from None
-
-
-def _system_bundle() -> str | bool:
-    """The system's CA certificates, which the run trusts too; True for those of requests."""
-    paths = ssl.get_default_verify_paths()
-    return paths.cafile or paths.capath or True
-
-
 def reason_of(error: BaseException) -> str:
     """Why there was no response, from the innermost of the exceptions that libraries nest."""
     chain = list(_chain(error))
@@ -235,24 +198,15 @@ def _chain(error: BaseException) -> list[BaseException]:
     return found
 
 
-class BoundedAdapter(HTTPAdapter):
-    """Sends a request and reads the complete response within limits.
+class BoundedAdapter(BaseAdapter):
+    """Sends each request over a connection of its own, and reads the complete response.
 
-    :param timeout_s: from the first connection attempt to the response's last byte.
+    :param timeouts_s: of connecting, and of a connection that is silent; together, of all.
     """
 
-    def __init__(self, timeout_s: float) -> None:
-        self._timeout_s = timeout_s
-        self._sockets = _OpenSockets()
+    def __init__(self, http: HttpSettings, timeouts_s: tuple[float, float] = (10.0, 20.0)) -> None:
         super().__init__()
-
-    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
-        super().init_poolmanager(*args, **kwargs)
-        pools: dict[str, Any] = {
-            "http": partial(_pool, HTTPConnectionPool, partial(_Connection, self._sockets)),
-            "https": partial(_pool, HTTPSConnectionPool, partial(_TlsConnection, self._sockets)),
-        }
-        self.poolmanager.pool_classes_by_scheme = pools
+        self._http, self._timeouts_s = http, timeouts_s
 
     def send(
         self, request: requests.PreparedRequest, *args: Any, **kwargs: Any
@@ -261,125 +215,99 @@ class BoundedAdapter(HTTPAdapter):
 
         :raises requests.Timeout: the response wasn't complete in time.
         :raises requests.ConnectionError: the connection failed, or the data isn't HTTP.
-        :raises AuthError: the body has more than MAX_RESPONSE bytes.
+        :raises AuthError: the body has more than MAX_RESPONSE bytes, or can't be decoded.
         """
-        sockets = self._sockets
-        sockets.expired = False
-        timer = threading.Timer(self._timeout_s, sockets.shut_down)
-        timer.daemon = True
-        timer.start()
+        url, parts = str(request.url), urlsplit(str(request.url))
+        body: Any = request.body or b""
+        fields = {"Host": without_zone(parts.netloc.rpartition("@")[2]), **request.headers}
+        lines = [f"{request.method} {request.path_url} HTTP/1.1".encode()]
+        lines += [b"%b: %b" % (_bytes(name), _bytes(value)) for name, value in fields.items()]
+        upload = Upload(len(body), _bytes(body)) if body else None
+        response = _Body(request.method == "HEAD")
         try:
-            response = super().send(request, *args, **{**kwargs, "stream": True})
-            response._content = _read(response)
-            # Some of the encodings that a response can name take time by the square of the length.
-            response.encoding = "utf-8"
-        except (requests.RequestException, HTTPError, HTTPException, OSError) as error:
-            self.close()
-            if sockets.expired or isinstance(error, TimeoutError | ReadTimeoutError):
-                raise requests.Timeout(_LATE) from error
-            if isinstance(error, requests.RequestException):
-                raise
-            raise requests.ConnectionError(error) from error
-        finally:
-            timer.cancel()
-        if sockets.expired:  # http.client accepts truncated headers as complete
-            raise requests.Timeout(_LATE)
-        return response
-
-    def close(self) -> None:
-        self._sockets.close()
-        super().close()
-
-
-class _OpenSockets:
-    """Connections, noted down before a handshake can hang; ended from another thread."""
-
-    def __init__(self) -> None:
-        self.expired = False
-        self._socks: list[socket.socket] = []
-
-    def add(self, sock: socket.socket, replaced: socket.socket | None) -> socket.socket:
-        """Note a connection in place of an earlier one; returns what to give as ``replaced``."""
-        # A duplicate, since TLS detaches the original. Shutting it down shuts the connection down.
-        found = sock.dup()
-        self._socks = [*(each for each in self._socks if each is not replaced), found]
-        if replaced is not None:
-            replaced.close()
-        if self.expired:
-            self.shut_down()
+            timing = self.exchange(
+                endpoint_of(parts), b"\r\n".join([*lines, b"", b""]), upload, response
+            )
+        except StorageError as error:
+            if error.kind is ErrorKind.OVERLONG:
+                raise AuthError(_TOO_LONG.format(url)) from error
+            raise _FAILURES.get(error.kind, requests.ConnectionError)(error) from error
+        found = requests.Response()
+        found.request, found.url, found.status_code = request, url, timing.status
+        found.reason = responses.get(timing.status, "")
+        found.headers.update(response.headers)
+        found._content = _content(url, response)
+        # Some of the encodings that a response can name take time by the square of the length.
+        found.encoding = "utf-8"
         return found
 
-    def shut_down(self) -> None:
-        self.expired = True
-        for sock in self._socks:
-            with suppress(OSError):  # the peer may have closed it
-                sock.shutdown(socket.SHUT_RDWR)
+    def exchange(
+        self, endpoint: Endpoint, head: bytes, upload: Upload | None, response: Collector
+    ) -> Timing:
+        """:raises StorageError: there was no complete response."""
+        connect_s, network_s = self._timeouts_s
+
+        def exchange() -> Timing:
+            context = self._context if endpoint.tls else None
+            pool = ConnectionPool(
+                Dialler(endpoint, connect_s, context), network_s, keep_alive=False
+            )
+            try:
+                deadline_ns = perf_counter_ns() + int((connect_s + network_s) * 1e9)
+                return pool.request(head, upload, deadline_ns, response)
+            finally:
+                pool.close()
+
+        return _in_own_hub(exchange)
+
+    @cached_property
+    def _context(self) -> ssl.SSLContext:
+        return client_context(self._http)
 
     def close(self) -> None:
-        for sock in self._socks:
-            sock.close()
-        self._socks.clear()
+        """Nothing is open between two requests."""
 
 
-def _read(response: requests.Response) -> bytes:
+class _Body(Collector):
+    """A body as it arrives: it is decoded once it is complete."""
+
+    def __init__(self, bodiless: bool) -> None:
+        super().__init__(MAX_RESPONSE, bodiless=bodiless)
+
+    def add(self, part: memoryview) -> None:
+        self.body += part
+        if len(self.body) > self.limit:
+            raise BodyTooLong(f"a body of more than {self.limit} bytes")
+
+
+def _bytes(text: str | bytes) -> bytes:
+    return text.encode() if isinstance(text, str) else text
+
+
+def _in_own_hub(call: Callable[[], T]) -> T:
+    """What a call returns or raises. It runs in a thread with a hub of its own, which stays behind
+    where a resolver is late: nothing can end one that waits."""
+    result: SimpleQueue[Callable[[], T]] = SimpleQueue()
+
+    def run() -> None:
+        result.put(outcome_of(call))
+        get_hub().destroy(destroy_loop=True)
+
+    threading.Thread(target=run, daemon=True).start()
+    return result.get()()
+
+
+def _content(url: str, response: Collector) -> bytes:
     """The body. We request no compression; what is compressed nevertheless may be a bomb, so the
     limit also holds for what comes of it."""
-    body = bytearray()
-    while piece := response.raw.read(_PIECE, decode_content=False):
-        body += piece
-        if len(body) > MAX_RESPONSE:
-            response.close()
-            raise AuthError(f"{response.url}: a response of more than {MAX_RESPONSE} bytes")
     try:
-        found = decoded(bytes(body), response.headers, MAX_RESPONSE + 1)
+        found = decoded(bytes(response.body), response.headers, MAX_RESPONSE + 1)
     except BadResponse as error:
-        raise AuthError(f"{response.url}: {error}") from None
+        raise AuthError(f"{url}: {error}") from None
     if len(found) > MAX_RESPONSE:
-        raise AuthError(f"{response.url}: a response of more than {MAX_RESPONSE} bytes")
+        raise AuthError(_TOO_LONG.format(url))
     # Each value but the first follows one of these, which bounds their memory before parsing.
     is_json = found[:64].lstrip()[:1] in (b"{", b"[")
     if is_json and sum(map(found.count, (b",", b":", b"[", b"{"))) > _VALUES_MAX:
-        raise AuthError(f"{response.url}: JSON of more than {_VALUES_MAX:,} values")
+        raise AuthError(f"{url}: JSON of more than {_VALUES_MAX:,} values")
     return found
-
-
-class _FinalResponse(HTTPResponse):
-    """Skips interim responses (1xx), of which http.client knows only 100."""
-
-    def begin(self) -> None:
-        super().begin()
-        while 100 < self.status < 200 and self.status != SWITCHING_PROTOCOLS:
-            self.headers = self.msg = None  # type: ignore[assignment] # not begun
-            super().begin()
-
-
-class _Connection(HTTPConnection):
-    """Connects within its timeout, also where the name's look-up takes longer, and notes its socket
-    before a handshake."""
-
-    response_class = _FinalResponse
-
-    def __init__(self, sockets: _OpenSockets, host: str, *args: Any, **kwargs: Any) -> None:
-        self._sockets = sockets
-        self._noted: socket.socket | None = None
-        super().__init__(host.replace("%25", "%"), *args, **kwargs)  # as in parse_storage_url
-
-    def _new_conn(self) -> socket.socket:
-        try:
-            sock = _within(float(self.timeout or 0), super()._new_conn)
-        except TimeoutError as error:
-            raise ConnectTimeoutError(self, "no connection in time") from error
-        self._noted = self._sockets.add(sock, self._noted)
-        return sock
-
-
-class _TlsConnection(_Connection, HTTPSConnection): ...
-
-
-def _pool(
-    pool: Callable[..., Any], connection: Callable[..., Any], *args: Any, **kwargs: Any
-) -> Any:
-    """A pool of urllib3 with connections of ours."""
-    made = pool(*args, **kwargs)
-    made.ConnectionCls = connection
-    return made

@@ -130,7 +130,7 @@ class S3Login:
         of_environment = options.environ.get("AWS_CA_BUNDLE", "")
         cacert = values.get("os_cacert") or of_environment or profile.cacert
         self._http = http_settings(urls, {**values, "os_cacert": cacert})
-        self._session = partial(BoundedSession, self._http, cacert, options.timeouts_s)
+        self._session = partial(BoundedSession, self._http, options.timeouts_s)
         self._own = of_options(S3Settings, {"s3_style": profile.style or "path", **values})
         self._customer_key = read_customer_key(values, urls)
         self.where: str = urls[0]

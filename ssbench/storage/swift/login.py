@@ -137,11 +137,8 @@ class Authenticator:
         with self._session() as http:
             access = _get_access(
                 login,
-                Session(
-                    session=http, verify=http.verify, cert=http.cert, redirect=False,
-                    app_name="ssbench",
-                ),
-            )  # fmt: skip
+                Session(session=http, redirect=False, app_name="ssbench"),
+            )
         try:
             token = _checked_token(access.auth_token)
             # With a given storage URL, the catalog needs no object store.
@@ -198,7 +195,7 @@ class Authenticator:
             )
 
     def _session(self) -> SameHostSession:
-        return SameHostSession(self._http, self._options.os_cacert, self._timeouts_s)
+        return SameHostSession(self._http, self._timeouts_s)
 
 
 def _get_access(login: Login, session: Session) -> Any:

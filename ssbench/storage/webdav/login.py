@@ -76,8 +76,7 @@ class WebdavLogin:
         self._http = http_settings(urls, values)
         self._users = [user_of(url, values, options.environ) for url in urls]
         self._secrets = Secrets({"basic": [_basic(*each) for each in self._users]})
-        cacert = values.get("os_cacert", "")
-        self._session = partial(SameHostSession, self._http, cacert, options.timeouts_s)
+        self._session = partial(SameHostSession, self._http, options.timeouts_s)
         notes = [INSECURE_NOTE] if self._http.insecure else []
         self.notes = [*scheme_notes(values["urls"]), *notes]
         self.where = urls[0]

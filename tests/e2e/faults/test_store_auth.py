@@ -34,11 +34,11 @@ FAULTS: dict[str, tuple[Behaviour, str]] = {
     "headers byte by byte": (dripping(OK + b"X: "), LATE),
     "100 MB of one header": (flooding(OK + b"X: ", BLOCK, 1600), "not HTTP"),
     "100 MB of headers": (flooding(OK, b"X: y\r\n" * 9999, 1700), "not HTTP"),
-    "interim answers without end": (flooding(b"", b"HTTP/1.1 100 C\r\n\r\n" * 999), LATE),
+    "interim answers without end": (flooding(b"", b"HTTP/1.1 100 C\r\n\r\n" * 999), "not HTTP"),
     "a body without end": (flooding(OK + b"\r\n", BLOCK), "bytes"),
     "chunks without end": (flooding(CHUNKED, b"10000\r\n%b\r\n" % BLOCK), "bytes"),
     "a chunk size without end": (flooding(CHUNKED, b"0" * 9999), "not HTTP"),
-    "trailers without end": (flooding(CHUNKED + b"0\r\n", b"X: y\r\n" * 999), LATE),
+    "trailers without end": (flooding(CHUNKED + b"0\r\n", b"X: y\r\n" * 999), "not HTTP"),
 }
 
 

@@ -15,7 +15,6 @@ import requests
 from ssbench.core.errors import AuthError
 from ssbench.storage.http.session import (
     MAX_RESPONSE,
-    BoundedAdapter,
     BoundedSession,
     reason_of,
     same_host,
@@ -114,15 +113,11 @@ def test_proxies_are_named_where_they_may_be_why_the_host_is_not_reached(
 # Limits on a response -------------------------------------------------------------------
 
 
-def asked(
-    *scripts: Script, timeout_s: float = 5.0, silence_s: float = 5.0, scheme: str = "http"
-) -> requests.Response:
-    with ScriptedServer(*scripts) as server, requests.Session() as session:
-        session.trust_env = False
-        for prefix in ("http://", "https://"):
-            session.mount(prefix, BoundedAdapter(timeout_s))
-        url = f"{scheme}://127.0.0.1:{server.port}/"
-        return session.get(url, timeout=silence_s, verify=False)
+def asked(*scripts: Script, timeout_s: float = 10.0, scheme: str = "http") -> requests.Response:
+    """:param timeout_s: of all, of which a connection may be silent for half."""
+    settings, limits = HttpSettings(insecure=True), (timeout_s / 2, timeout_s / 2)
+    with ScriptedServer(*scripts) as server, BoundedSession(settings, limits) as session:
+        return session.get(f"{scheme}://127.0.0.1:{server.port}/")
 
 
 @pytest.mark.parametrize("status", [100, 102, 103])
@@ -134,14 +129,13 @@ def test_interim_responses_are_skipped(status: int) -> None:
 
 def test_the_zone_of_an_address_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     """It names the interface to use."""
-    called = []
+    called, heard = [], []
 
-    def connect(address: tuple[str, int], *_: object, **__: object) -> socket.socket:
-        called.append(address)
-        return socket.create_connection(("127.0.0.1", server.port))
+    def look_up(*address: object) -> list[object]:
+        called.append(address[:2])
+        return [(socket.AF_INET, 0, 0, "", ("127.0.0.1", server.port))]
 
-    monkeypatch.setattr("urllib3.util.connection.create_connection", connect)
-    heard = []
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
 
     def script(peer: Peer) -> None:
         heard.append(peer.hear())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import logging
 import traceback
 import tracemalloc
@@ -10,20 +9,23 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from urllib3 import HTTPConnectionPool
-from urllib3.connection import HTTPConnection
 
 from ssbench.core.errors import AuthError, RejectedError
+from ssbench.core.model import Timing
 from ssbench.storage.base import Access
-from ssbench.storage.http import session as authhttp
-from ssbench.storage.http.session import BoundedAdapter, SameHostSession
-from ssbench.storage.swift import login as auth
+from ssbench.storage.http import session
+from ssbench.storage.http.addresses import Endpoint
+from ssbench.storage.http.connection import Connection, EndpointState, Upload
+from ssbench.storage.http.response import Collector
+from ssbench.storage.http.session import BoundedAdapter
+from ssbench.storage.options import HttpSettings
 from ssbench.storage.swift.login import Authenticator
 from ssbench.storage.swift.options import LoginOptions
 from tests.fakes.auth_v1 import AuthV1
 from tests.fakes.keystone_v2 import KeystoneV2
 from tests.fakes.keystone_v3 import KeystoneV3
 from tests.fakes.loopback_http import Answer, LoopbackServer, Request
+from tests.fakes.piecewise_stream import PiecewiseStream
 from tests.fakes.terminal import must_be_line
 from tests.servers.certificates import Certificates
 
@@ -341,49 +343,19 @@ def test_no_secret_is_in_reprs_errors_logs_or_tracebacks(
 # Whatever a server answers ---------------------------------------------------------------------
 
 
-class _Said(io.BytesIO):
-    """The sockets of a server that has said all it will, to whatever it is asked."""
-
-    def __init__(self, data: bytes) -> None:
-        super().__init__(data)
-        self._data = data
-
-    def makefile(self, *args: object, **options: object) -> io.BytesIO:
-        return io.BytesIO(self._data)
-
-    def sendall(self, data: bytes) -> None:
-        pass
-
-    def settimeout(self, seconds: float) -> None:
-        pass
-
-
 class _Adapter(BoundedAdapter):
+    """Of a server that says this to whatever it is asked."""
+
     def __init__(self, data: bytes) -> None:
-        super().__init__(20.0)
+        super().__init__(HttpSettings())
         self._data = data
 
-    def get_connection_with_tls_context(self, *args: Any, **options: Any) -> HTTPConnectionPool:
-        data = self._data
-
-        class Connection(HTTPConnection):
-            def connect(self) -> None:
-                self.sock = _Said(data)
-
-        pool = HTTPConnectionPool("h", 5000)
-        pool.ConnectionCls = Connection
-        return pool
-
-
-class _NoTimer:
-    """What is in memory is complete in time, and a thread for each of 1,500 requests is not."""
-
-    def __init__(self, *_: object) -> None:
-        self.daemon = False
-
-    def start(self) -> None: ...
-
-    def cancel(self) -> None: ...
+    def exchange(
+        self, endpoint: Endpoint, head: bytes, upload: Upload | None, response: Collector
+    ) -> Timing:
+        stream = PiecewiseStream(self._data, lambda: 65536)
+        connection = Connection(stream, EndpointState(str(endpoint), 0, False))  # type: ignore[arg-type]
+        return connection.request(head, upload, 0, response)
 
 
 LOGINS = [
@@ -402,15 +374,8 @@ LOGINS = [
 def logged_in_or_refused(data: bytes) -> None:
     """Invariant: a token and URL that fit a request, or AuthError of one line without a secret."""
     for credentials in LOGINS:
-
-        def session(*given: Any, plain: type[SameHostSession] = SameHostSession) -> SameHostSession:
-            made = plain(*given)
-            made.mount("http://", _Adapter(data))
-            return made
-
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(auth, "SameHostSession", session)
-            patch.setattr(authhttp.threading, "Timer", _NoTimer)
+            patch.setattr(session, "BoundedAdapter", lambda *_: _Adapter(data))
             try:
                 found = Authenticator(credentials).log_in()
             except AuthError as error:
@@ -423,7 +388,7 @@ def logged_in_or_refused(data: bytes) -> None:
         must_be_line(reached(found)[1])
 
 
-def test_headers_that_urllib3_cannot_read_are_not_logged(
+def test_malformed_headers_are_not_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO)

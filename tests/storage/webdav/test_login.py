@@ -82,7 +82,7 @@ def test_a_server_that_asks_for_nobody_gets_no_credentials() -> None:
 @pytest.mark.parametrize(("answer", "says"), [
     (found("/"), "PROPFIND of /dav/ returned /: something in between"),
     (found("/other/dav/"), "PROPFIND of /dav/ returned /other/dav/"),
-    (found("/dav/").replace(b"</href>", b"</other>"), "not a valid multistatus"),
+    (found("/dav/").replace(b"</href>", b"</hrex>"), "not a valid multistatus"),
 ])  # fmt: skip
 def test_a_collection_that_has_another_path_is_refused(answer: bytes, says: str) -> None:
     with server(ABSENT, answer) as (url, _), pytest.raises(AuthError, match=re.escape(says)):
