@@ -19,12 +19,13 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 import ssbench  # noqa: E402
-from ssbench import report  # noqa: E402
 from ssbench.core.live import RunProgress  # noqa: E402
 from ssbench.core.model import Phase  # noqa: E402
 from ssbench.live.dashboard import Dashboard  # noqa: E402
 from ssbench.live.watch import TITLES, LiveState, Sink, Watch  # noqa: E402
 from ssbench.live.web import LivePage  # noqa: E402
+from ssbench.report import render_html  # noqa: E402
+from ssbench.report.run import of_run  # noqa: E402
 from ssbench.runner.results import read_stats  # noqa: E402
 from ssbench.runner.stop import Stop  # noqa: E402
 from tests.servers.browser import Browser, browser  # noqa: E402
@@ -90,8 +91,8 @@ def main() -> None:
                 thread.join()
                 assert camera.progress is not None, "the run ended too early"
                 stats = read_stats("run.stat.gz")
-                made = report.of_run(stats, stats_file="run.stat.gz")
-                Path("report.html").write_text(report.render_html(made))
+                made = of_run(stats, stats_file="run.stat.gz")
+                Path("report.html").write_text(render_html(made))
                 chromium.driver.get(Path("report.html").absolute().as_uri())
                 _take(chromium, "report", 1000, 1000)
                 for columns, lines in SIZES:

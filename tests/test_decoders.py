@@ -44,7 +44,9 @@ from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.text import MAX_KEY, printable
 from ssbench.live import control
 from ssbench.live.web import WebServer
-from ssbench.report import FORMATS, of_run, render, render_html, rps_csv
+from ssbench.report import FORMATS, render, render_html
+from ssbench.report.as_csv import rps_csv
+from ssbench.report.run import of_run
 from ssbench.runner.stop import Stop
 from ssbench.statfile import read
 from ssbench.statfile.format import BlockBuilder, objects

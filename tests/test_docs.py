@@ -29,7 +29,8 @@ from ssbench.core.scenario.parts import GROUP_KEYS, LARGE_KEYS, SIZE_KEYS, STAGE
 from ssbench.core.scenario.scenario import KEYS, Scenario, parameter_keys
 from ssbench.core.stats.thresholds import Threshold
 from ssbench.embedded.__main__ import parser as embedded_parser
-from ssbench.report import FORMATS, of_run
+from ssbench.report import FORMATS
+from ssbench.report.run import of_run
 from ssbench.runner.config import CANNED
 from ssbench.storage.registry import ROWS, load
 from tests.e2e.test_webdav import MORE

@@ -21,6 +21,7 @@ from ssbench.core.option import Option
 from ssbench.core.text import plural, printable
 from ssbench.host.files import OutputFile
 from ssbench.host.process import discard
+from ssbench.report import render, render_html
 
 if TYPE_CHECKING:
     from ssbench.core.cpu_profile import CpuProfile
@@ -146,10 +147,8 @@ def write_report(made: Report, form: str | None, path: str | None = None) -> Non
 
     :raises UsageError, SsbenchError: as ``write_result``.
     """
-    from ssbench import report  # loads slowly
-
     columns = columns_of(sys.stdout) if path in (None, "-") else None
-    write_result([report.render(made, form or "text", columns)], path)
+    write_result([render(made, form or "text", columns)], path)
 
 
 def columns_of(stream: TextIO) -> int | None:
@@ -296,16 +295,16 @@ def write_report_files(ns: argparse.Namespace, made: Report) -> None:
 
     :raises SsbenchError: one of them can't be written.
     """
-    from ssbench import report  # loads slowly
-
     path = junit_file(ns)
     if path:
-        write_result([report.render(made, "junit")], path)
+        write_result([render(made, "junit")], path)
     if not ns.html:
         return
     script_url = None
     if ns.html_assets:
-        script = report.plotly_script()
+        from ssbench.report.as_html import plotly_script  # loads jinja2
+
+        script = plotly_script()
         if script is None:
             tell("--html-assets: plotly is not installed: install ssbench[html] for charts")
         else:
@@ -316,7 +315,7 @@ def write_report_files(ns: argparse.Namespace, made: Report) -> None:
             path = os.path.join(ns.html_assets, _SCRIPT)
             write_result([script], path)
             script_url = os.path.relpath(path, os.path.dirname(ns.html) or ".")
-    write_result([report.render_html(made, script_url)], ns.html)
+    write_result([render_html(made, script_url)], ns.html)
     if ns.html != "-" and not getattr(ns, "quiet", False):
         tell(f"INFO:Report as a page: {os.path.abspath(ns.html)}")
 

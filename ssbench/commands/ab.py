@@ -10,7 +10,7 @@ from contextlib import closing
 from math import isfinite
 from typing import NoReturn
 
-from ssbench import report, runner
+from ssbench import runner
 from ssbench.cli.config import run_config
 from ssbench.cli.console import tell, tell_status, write_report, write_report_files
 from ssbench.cli.options import AB, LOUDNESS
@@ -24,6 +24,7 @@ from ssbench.core.stats.intervals import PERCENTS
 from ssbench.core.stats.thresholds import ChangeRule
 from ssbench.core.text import printable
 from ssbench.live.web import LivePage
+from ssbench.report import render_html
 from ssbench.report.comparison import of_comparison
 from ssbench.runner.config import RunConfig
 from ssbench.runner.paired import PairedRun, PairedRuns
@@ -86,7 +87,7 @@ def _report(
         write_report(made, ns.format)
     write_report_files(ns, made)
     if page:
-        page.finish(report.render_html(made), summary_rows(made))
+        page.finish(render_html(made), summary_rows(made))
     if ns.precision is not None and not runs.ended and not runs.is_precise():
         needed = runs.pairs_for_precision()
         pairs = f"about {needed} pairs (--repeat)" if needed else "many more pairs (--repeat)"

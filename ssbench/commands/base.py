@@ -18,6 +18,7 @@ from ssbench.cli.console import junit_file, tell, tell_results, write_report, wr
 from ssbench.cli.start import Signals
 from ssbench.live.terminal import make_progress
 from ssbench.live.watch import LiveJson, Watch
+from ssbench.report import render_html
 from ssbench.runner.config import RunConfig
 from ssbench.runner.stop import Stop
 
@@ -194,15 +195,14 @@ def tell_report(
     header = result.header
     judged = config.thresholds or (header is not None and header.scenario.get("thresholds"))
     if not ns.no_default_report or judged or ns.html or junit_file(ns) or page:
-        from ssbench import report  # loads slowly
+        from ssbench.report.as_classic import threshold_lines  # loads slowly
+        from ssbench.report.run import of_run
 
         for line in result.stats.run.damage:
             tell(f"{result.path}: {line}")
-        made = report.of_run(
-            result.stats, config.percentiles, config.thresholds, stats_file=result.path
-        )
+        made = of_run(result.stats, config.percentiles, config.thresholds, stats_file=result.path)
         if ns.no_default_report:
-            for line in report.threshold_lines(made):
+            for line in threshold_lines(made):
                 tell(line)
         else:
             write_report(made, ns.format)
@@ -213,7 +213,7 @@ def tell_report(
     if ns.html or junit_file(ns):
         write_report_files(ns, made)
     if page:
-        page.finish(report.render_html(made), summary_rows(made))
+        page.finish(render_html(made), summary_rows(made))
 
 
 def summary_rows(made: Report) -> list[tuple[str, str]]:

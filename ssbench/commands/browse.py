@@ -16,7 +16,7 @@ from urllib.parse import quote, unquote_to_bytes
 
 from jinja2 import Environment, StrictUndefined
 
-from ssbench import report, statfile
+from ssbench import statfile
 from ssbench.cli.console import tell
 from ssbench.cli.start import Signals
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
@@ -25,10 +25,11 @@ from ssbench.core.stats.compare import comparison
 from ssbench.core.text import latency_text, printable
 from ssbench.host.files import open_file
 from ssbench.live.web import Page, Query, WebServer
-from ssbench.report import Report
+from ssbench.report import render_html
 from ssbench.report.comparison import of_comparison
-from ssbench.report.model import time_text
+from ssbench.report.model import Report, time_text
 from ssbench.report.notes import unusual
+from ssbench.report.run import of_run
 from ssbench.runner.results import read_distinct, read_stats
 from ssbench.runner.stop import Stop
 
@@ -99,7 +100,7 @@ class BrowseSite:
 
 
 def _shown(made: Report) -> Page:
-    return Page(report.render_html(made), _REPORT_SCRIPTS)
+    return Page(render_html(made), _REPORT_SCRIPTS)
 
 
 def _row(file: StatFile) -> dict[str, Any]:
@@ -223,7 +224,7 @@ class ResultsFolder:
         path = self._path(name)
         with self._reading:
             stats = read_stats(path, memory=self._memory)
-            return report.of_run(stats, stats_file=path)
+            return of_run(stats, stats_file=path)
 
     def compare(self, names: Sequence[str]) -> Report:
         """The comparison of files with the one whose run began first.
@@ -272,7 +273,7 @@ def _may_be_results(entry: os.DirEntry[str]) -> bool:
 def _figures(entry: StatFile, path: str, memory: int) -> StatFile:
     try:
         stats = read_stats(path, memory=memory)
-        made = report.of_run(stats)
+        made = of_run(stats)
     except SsbenchError as error:
         return entry._replace(fault=str(error).removeprefix(f"{path}: "))
     figures = {

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ssbench import report, statfile
+from ssbench import statfile
 from ssbench.cli.config import values_of
 from ssbench.cli.console import (
     profiled,
@@ -23,6 +23,19 @@ from ssbench.core.stats.merge import Part
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.selection import Selection
 from ssbench.core.stats.thresholds import metric_of
+from ssbench.report.as_csv import (
+    dstat_head,
+    dstat_rows,
+    host_columns,
+    host_rows,
+    hosts_of,
+    rps_csv,
+    time_series_csv,
+)
+from ssbench.report.load_generator import collapsed_stacks
+from ssbench.report.model import Report
+from ssbench.report.operations import operation_json, operation_rows, write_parquet
+from ssbench.report.run import of_run
 from ssbench.runner.results import (
     check_thresholds,
     ends_of_load,
@@ -78,7 +91,7 @@ def report_scenario(ns: argparse.Namespace) -> ExitStatus:
         check_thresholds(wanted, stats.run.scenario, known=stats.run.operations)
         if ns.profile_file and not stats.run.profiles:
             raise UsageError(f"--profile-file: {paths[0]} has no profile: run with --profile")
-        made = report.of_run(
+        made = of_run(
             stats,
             tuple(dict.fromkeys(ns.percentiles)),
             wanted,
@@ -100,28 +113,28 @@ def _missing_results(paths: Sequence[str]) -> dict[ExitStatus, str]:
 
 
 def _write_data_files(
-    ns: argparse.Namespace, paths: Sequence[str], stats: RunStats, made: report.Report
+    ns: argparse.Namespace, paths: Sequence[str], stats: RunStats, made: Report
 ) -> None:
     """Write the files for other programs; those of single records as the stat files are read."""
     chosen = stats.chosen
     if ns.operations_file:
         ends_ns = ends_of_load(paths)
-        rows = report.operation_rows(_records(paths), ends_ns=ends_ns, chosen=chosen)
+        rows = operation_rows(_records(paths), ends_ns=ends_ns, chosen=chosen)
         write_result(rows, ns.operations_file)
     if ns.jsonl:
-        write_result(report.operation_json(_records(paths), ends_of_load(paths), chosen), ns.jsonl)
+        write_result(operation_json(_records(paths), ends_of_load(paths), chosen), ns.jsonl)
     if ns.parquet:
         with result_file(ns.parquet) as file:
-            report.write_parquet(_records(paths), file, ends_of_load(paths), chosen)
+            write_parquet(_records(paths), file, ends_of_load(paths), chosen)
     if ns.profile_file:
-        write_result(report.collapsed_stacks(stats.run), ns.profile_file)
+        write_result(collapsed_stacks(stats.run), ns.profile_file)
     if ns.rps_histogram:
-        write_result([report.rps_csv(made)], ns.rps_histogram)
+        write_result([rps_csv(made)], ns.rps_histogram)
     if ns.time_series:
-        write_result([report.time_series_csv(made)], ns.time_series)
+        write_result([time_series_csv(made)], ns.time_series)
     if ns.host_stats:
-        names = report.host_columns(_records(paths))
-        write_result(report.host_rows(_records(paths), names), ns.host_stats)
+        names = host_columns(_records(paths))
+        write_result(host_rows(_records(paths), names), ns.host_stats)
     if ns.dstat:
         write_result(_dstat(paths), ns.dstat)
 
@@ -208,6 +221,6 @@ def _records(paths: Sequence[str]) -> Iterator[Record]:
 
 def _dstat(paths: Sequence[str]) -> Iterator[str]:
     """The lines of --dstat, one host after the other: a run may have more than memory holds."""
-    yield report.dstat_head()
-    for host in report.hosts_of(_records(paths)):
-        yield from report.dstat_rows(_records(paths), host)
+    yield dstat_head()
+    for host in hosts_of(_records(paths)):
+        yield from dstat_rows(_records(paths), host)

@@ -25,6 +25,7 @@ from ssbench.commands.base import running, serving, summary_rows, tell_report
 from ssbench.core.errors import ExitStatus, UsageError
 from ssbench.core.text import wrapped
 from ssbench.live.watch import Watch
+from ssbench.report import render_html
 from ssbench.runner.config import OVER, RunConfig, SearchConfig, threshold
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ def _run_series(
     ns: argparse.Namespace, series: StepRunner, watch: Watch, page: LivePage | None
 ) -> ExitStatus:
     """Run a series; prints a row for each step, and the table at the end, unless -R."""
-    from ssbench import report  # loads slowly
+    from ssbench.report.as_text import series_head, series_row
     from ssbench.report.series import of_series
 
     settings, interrupt = series.settings, None
@@ -147,8 +148,8 @@ def _run_series(
                 if not ns.quiet:
                     made = of_series(settings, [step])
                     most = min(columns_of(sys.stderr) or 100, 100)
-                    head = report.series_head(made, most) if len(series.steps) == 1 else ""
-                    watch.message(f"{head}{report.series_row(made, most)}")
+                    head = series_head(made, most) if len(series.steps) == 1 else ""
+                    watch.message(f"{head}{series_row(made, most)}")
                 watch.info(f"Scenario run results saved to {step.path}")
     except KeyboardInterrupt as error:  # a second one: the steps so far count
         interrupt = error
@@ -158,7 +159,7 @@ def _run_series(
             write_report(made, ns.format)
         write_report_files(ns, made)
         if page:
-            page.finish(report.render_html(made), summary_rows(made))
+            page.finish(render_html(made), summary_rows(made))
     if interrupt is not None:
         raise interrupt
     return tell_status(series.reasons)

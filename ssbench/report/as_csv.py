@@ -76,7 +76,18 @@ def render_csv(report: Report) -> str:
     return _text([printable(name) for name, _value in cells], [[value for _name, value in cells]])
 
 
-def series_csv(report: Report, key: str, quoting: int = csv.QUOTE_MINIMAL) -> str:
+def rps_csv(report: Report) -> str:
+    """A run's requests-per-second histogram: successes completed in each second, as in ssbench
+    0.3.9."""
+    return _series(report, "completions_per_s", csv.QUOTE_NONNUMERIC)
+
+
+def time_series_csv(report: Report) -> str:
+    """A run by seconds."""
+    return _series(report, "seconds", csv.QUOTE_MINIMAL)
+
+
+def _series(report: Report, key: str, quoting: int) -> str:
     """The rows of a series of a report, under a line of names."""
     found = next(s for section in report.sections for s in section.series if s.key == key)
     columns = [found.x, *found.y]

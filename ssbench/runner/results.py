@@ -22,6 +22,7 @@ from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.selection import WHOLE, Selection
 from ssbench.core.stats.thresholds import METRICS, Threshold, parse_figure, thresholds_of_run
 from ssbench.host.process import tune_garbage_collector
+from ssbench.report import render_html
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -65,21 +66,21 @@ class StoredStats(RunStats):
         """
         from pandas import DataFrame
 
-        from ssbench import report  # loads slowly
+        from ssbench.report.operations import ALL_COLUMNS, operations  # loads slowly
 
         with statfile.read(self.path) as reader:
-            rows = report.operations(reader, ends_of_load([self.path]), self.chosen)
-            return DataFrame.from_records(rows, columns=[*report.ALL_COLUMNS])
+            rows = operations(reader, ends_of_load([self.path]), self.chosen)
+            return DataFrame.from_records(rows, columns=[*ALL_COLUMNS])
 
     def to_html(self) -> str:
         """The report as a page, with charts if ssbench[html] is installed.
 
         :raises StatFileError: the file can't be read again.
         """
-        from ssbench import report  # loads slowly
+        from ssbench.report.run import of_run  # loads slowly
 
         stats = read_stats(self.path, chosen=self.chosen)
-        return report.render_html(report.of_run(stats, stats_file=self.path))
+        return render_html(of_run(stats, stats_file=self.path))
 
 
 def ends_of_load(paths: Iterable[str]) -> dict[str, int]:

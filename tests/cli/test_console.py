@@ -30,7 +30,8 @@ from ssbench.cli.console import (
 )
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
 from ssbench.live.watch import LiveJson
-from ssbench.report import of_run, render
+from ssbench.report import render
+from ssbench.report.run import of_run
 from tests.fakes.terminal import NASTY, FakeTerminal, steering
 from tests.report import runs
 

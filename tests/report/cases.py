@@ -28,8 +28,9 @@ from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.steps import Search, Step
 from ssbench.core.stats.tally import Counts
 from ssbench.core.stats.thresholds import Threshold, ThresholdResult
-from ssbench.report import Report, of_run
 from ssbench.report.comparison import of_comparison
+from ssbench.report.model import Report
+from ssbench.report.run import of_run
 from ssbench.report.series import SeriesSettings, of_series
 from tests.fakes.batches import result_rows
 from tests.report import runs

@@ -30,8 +30,9 @@ from ssbench.core.stats.merge import Part, end_of_load_ns, merged
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.steps import Search, Step
 from ssbench.core.stats.thresholds import Threshold
-from ssbench.report import Report, of_run
 from ssbench.report.comparison import of_comparison
+from ssbench.report.model import Report
+from ssbench.report.run import of_run
 from ssbench.report.series import SeriesSettings, of_series
 from ssbench.runner.results import read_stats
 from tests.golden import compare, legacy

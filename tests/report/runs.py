@@ -26,8 +26,8 @@ from ssbench.core.records import (
 )
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.thresholds import Threshold
-from ssbench.report import of_run
 from ssbench.report import render as render_report
+from ssbench.report.run import of_run
 
 SCENARIO = {
     "name": "Small test scenario",

@@ -14,7 +14,9 @@ from ssbench.core.operations import CREATE, READ, UPDATE
 from ssbench.core.records import MASTER, MarkRecord, PhaseRecord, Record
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.thresholds import ThresholdResult
-from ssbench.report import Report, of_run, render_html
+from ssbench.report import render_html
+from ssbench.report.model import Report
+from ssbench.report.run import of_run
 from tests.golden import compare
 from tests.report import runs
 from tests.report.cases import SLO, compared, searched, series, step

@@ -10,7 +10,7 @@ import pytest
 from ssbench.core.model import Phase
 from ssbench.core.records import HostRecord, PhaseRecord, Record
 from ssbench.core.stats.host_metrics import FIGURES
-from ssbench.report import dstat_head, dstat_rows, host_columns, host_rows, hosts_of
+from ssbench.report.as_csv import dstat_head, dstat_rows, host_columns, host_rows, hosts_of
 from tests.report import runs
 
 

@@ -19,8 +19,8 @@ from jsonschema import Draft202012Validator
 from jsonschema.validators import validator_for
 from msgspec.structs import replace
 
-from ssbench.report import Report, render, render_html
-from ssbench.report.model import Section
+from ssbench.report import render, render_html
+from ssbench.report.model import Report, Section
 from tests.golden import compare
 from tests.report import cases
 from tests.report.reports import MORE, REPORTS

@@ -15,7 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssbench.report import of_run, plotly_script, render, render_html
+from ssbench.report import render, render_html
+from ssbench.report.as_html import plotly_script
+from ssbench.report.run import of_run
 from tests.report import runs
 from tests.report.reports import HOSTILE, REPORTS, named
 from tests.servers.browser import Browser, browser

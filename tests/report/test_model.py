@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ssbench.core.stats.compare import comparison
 from ssbench.core.stats.steps import Step
-from ssbench.report import all_percentiles, figures, of_run, render
+from ssbench.report import figures, render
 from ssbench.report.comparison import of_comparison
 from ssbench.report.model import (
     COUNT,
@@ -22,8 +22,10 @@ from ssbench.report.model import (
     Section,
     Series,
     Table,
+    all_percentiles,
     fact,
 )
+from ssbench.report.run import of_run
 from ssbench.report.series import SeriesSettings, of_series
 from tests.report import runs
 from tests.report.reports import MORE, REPORTS

@@ -24,8 +24,15 @@ from ssbench.core.records import (
     RunHeader,
     WorkerRecord,
 )
-from ssbench.report import operation_json, operation_rows, over_time_rows, write_parquet
-from ssbench.report.operations import ALL_COLUMNS, READ_COLUMNS, WRITE_COLUMNS
+from ssbench.report.operations import (
+    ALL_COLUMNS,
+    READ_COLUMNS,
+    WRITE_COLUMNS,
+    operation_json,
+    operation_rows,
+    over_time_rows,
+    write_parquet,
+)
 from tests.report import runs
 
 START_S = 1_700_000_000

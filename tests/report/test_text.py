@@ -16,7 +16,7 @@ from ssbench.core.model import UNCERTAIN_NS, ErrorKind
 from ssbench.core.operations import READ
 from ssbench.core.records import MarkRecord, PhaseRecord
 from ssbench.core.stats.thresholds import Threshold
-from ssbench.report import of_run, render, render_html
+from ssbench.report import render, render_html
 from ssbench.report.model import (
     BYTES,
     COUNT,
@@ -34,6 +34,7 @@ from ssbench.report.model import (
     Unit,
     change_text,
 )
+from ssbench.report.run import of_run
 from ssbench.report.tables import cell_text
 from tests.golden import legacy
 from tests.report import cases, runs

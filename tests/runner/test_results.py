@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from ssbench import report
 from ssbench.core.columns import RESULT_SCHEMAS
 from ssbench.core.model import RESULT_NUMBERS, SECOND_NS, Phase, Result
 from ssbench.core.records import MarkRecord, PhaseRecord
-from ssbench.report import FORMATS
+from ssbench.report import FORMATS, render, render_html
+from ssbench.report.as_csv import rps_csv
+from ssbench.report.run import of_run
 from ssbench.runner.results import (
     read_stats,
 )
@@ -37,19 +38,19 @@ def test_a_report_says_how_many_records_of_a_newer_release_were_skipped(tmp_path
     for _ in range(2):
         builder.add(b"\x92\x63\x80")  # [99, {}]
     path.write_bytes(path.read_bytes() + builder.finish(2))
-    made = report.of_run(read_stats(str(path)))
+    made = of_run(read_stats(str(path)))
     said = "records of a newer release of ssbench were skipped: 2"
     for form in ("text", "json", "html"):
-        assert said in report.render(made, form)
+        assert said in render(made, form)
 
 
 def test_a_report_says_which_values_of_the_header_are_impossible(tmp_path: Path) -> None:
     path = tmp_path / "run.stat.gz"
     scenario = {**HEADER.scenario, "block_size": 0, "warmup": -3, "of_a_later_release": 1}
     write_run(path, [replace(HEADER, scenario=scenario)])
-    made = report.of_run(read_stats(str(path)))
+    made = of_run(read_stats(str(path)))
     for form in ("text", "json", "html"):
-        text = report.render(made, form)
+        text = render(made, form)
         assert "impossible values in the header: scenario: warmup: -3 is below 0; a number" in text
         assert "scenario: block_size: 0 is below 1; bytes" in text
         assert "of_a_later_release: " not in text.partition("impossible")[2].partition("\n")[0]
@@ -73,11 +74,11 @@ def test_a_crafted_file_with_impossible_values_is_reported(
         writer.append_results(Phase.RUN, 0, RESULT_SCHEMAS[0], packed(changed))
         writer.write(FOOTER)
     stats = read_stats(str(path))
-    made = report.of_run(stats, [50, 99.9])
+    made = of_run(stats, [50, 99.9])
     for form in FORMATS.keys() - {"html"}:
-        assert report.render(made, form)
-    assert report.render_html(made, "plotly.js")  # 4 MB of script in each page take 20 ms
-    assert report.rps_csv(made)
+        assert render(made, form)
+    assert render_html(made, "plotly.js")  # 4 MB of script in each page take 20 ms
+    assert rps_csv(made)
     assert stats.total().operations == len(rows) + 1
     if field in ("start_ns", "last_byte_ns") and abs(value) >= 2**61:
         assert stats.out_of_range

@@ -26,8 +26,9 @@ from ssbench.core.records import (
 from ssbench.core.stats.budget import MEMORY, OTHERS, Budget
 from ssbench.core.stats.compare import comparison
 from ssbench.core.stats.run_stats import RunStats
-from ssbench.report import of_run, render, render_html
+from ssbench.report import render, render_html
 from ssbench.report.comparison import of_comparison
+from ssbench.report.run import of_run
 from ssbench.runner.results import read_merged, read_stats
 from tests.statfile.samples import (
     FOOTER,

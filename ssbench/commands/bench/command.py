@@ -14,7 +14,7 @@ from functools import partial
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ssbench import report, statfile
+from ssbench import statfile
 from ssbench.cli.config import command_config, values_of
 from ssbench.cli.console import (
     check_run_files,
@@ -40,8 +40,14 @@ from ssbench.core.live import Observer, RunProgress
 from ssbench.core.model import Phase
 from ssbench.core.naming import naming_of
 from ssbench.core.text import clock_text, plural, printable
-from ssbench.report.operations import MIXED_COLUMNS, READ_COLUMNS, WRITE_COLUMNS
-from ssbench.report.run import store_section
+from ssbench.report.operations import (
+    MIXED_COLUMNS,
+    READ_COLUMNS,
+    WRITE_COLUMNS,
+    operation_rows,
+    over_time_rows,
+)
+from ssbench.report.run import of_run, store_section
 from ssbench.report.tables import store_lines
 from ssbench.runner import check_thresholds, execute, open_session
 from ssbench.runner.containers import PAUSES_S, for_each
@@ -69,7 +75,7 @@ def bench(ns: argparse.Namespace) -> ExitStatus:
     tell_results(result, quiet=ns.quiet)
     if ns.html:
         run = config.run
-        made = report.of_run(result.stats, run.percentiles, run.thresholds, stats_file=result.path)
+        made = of_run(result.stats, run.percentiles, run.thresholds, stats_file=result.path)
         write_report_files(ns, made)
     return tell_status(result.reasons)
 
@@ -297,10 +303,10 @@ def write_outputs(
         columns = MIXED_COLUMNS
     if csv:
         with statfile.read(result.path) as reader:
-            write_result(report.operation_rows(reader, columns), csv)
+            write_result(operation_rows(reader, columns), csv)
     if over_time:
         with statfile.read(result.path) as reader:
-            write_result(report.over_time_rows(reader, method.columns), over_time)
+            write_result(over_time_rows(reader, method.columns), over_time)
 
 
 _CONCURRENCY = 10

@@ -21,7 +21,7 @@ from ssbench.core.stats.steps import Step
 from ssbench.core.stats.tally import SHARE, Basis
 from ssbench.core.stats.thresholds import Threshold
 from ssbench.core.stats.windows import LastStart, Windows
-from ssbench.report import of_run
+from ssbench.report.run import of_run
 from tests.report import runs
 from tests.report.runs import render
 
