@@ -405,14 +405,24 @@ def pack_ints(lists: Sequence[Sequence[int]]) -> list[Any]:
     return [pack_column(list(map(len, lists))), pack_column(flat) if flat else 0]
 
 
-def unpack_ints(packed: Any, count: int) -> list[tuple[int, ...]]:
-    """The ``count`` lists of ``pack_ints``.
+def unpack_lengths(packed: Any, count: int) -> Sequence[int]:
+    """The lengths of the ``count`` lists of ``pack_ints``, which stay packed: any count of equal
+    numbers takes a byte.
 
     :raises MessageError: for other lengths, and for more than MAX_LISTED numbers.
     """
     lengths = unpack_column(packed[0], count)
     if not (min(lengths) >= 0 and sum(lengths) <= MAX_LISTED):
         raise MessageError("malformed lists")
+    return lengths
+
+
+def unpack_ints(packed: Any, count: int) -> list[tuple[int, ...]]:
+    """The ``count`` lists of ``pack_ints``.
+
+    :raises MessageError: as ``unpack_lengths``, and if there are more or fewer numbers.
+    """
+    lengths = unpack_lengths(packed, count)
     flat = iter(unpack_column(packed[1], sum(lengths)))
     return [tuple(islice(flat, length)) for length in lengths]
 

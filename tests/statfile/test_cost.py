@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from ssbench.core.columns import MAX_LISTED
+from ssbench.core.messages import pack, unpack
 from ssbench.core.model import SECOND_NS, Phase
 from ssbench.core.records import (
     AddressRecord,
@@ -57,6 +59,14 @@ def _marks(count: int, name: str) -> list[Record]:
     return [MarkRecord(number * SECOND_NS, name, number, 1) for number in range(count)]
 
 
+def _listed(count: int) -> list[Record]:
+    """Batches of a row with so many equal numbers as its parts."""
+    plain = batch([result(0, parts=(1, 0, 0, 5), part_id=b"")])
+    columns = unpack(plain.packed)
+    columns[1 + plain.names.index("parts")] = [MAX_LISTED, 5]
+    return [replace(plain, packed=pack(columns)) for _ in range(count)]
+
+
 _DEEP = {f"f{number};" + "a;" * 1990 + "b": 5 for number in range(100)}
 #: Few bytes that took gigabytes, minutes, or an exception: records after those of a run's start.
 HEAVY: dict[str, Callable[[], list[Record]]] = {
@@ -84,6 +94,7 @@ HEAVY: dict[str, Callable[[], list[Record]]] = {
     "clocks": lambda: [ClockRecord(at, Phase.RUN, 1, 1, 10**18) for at in range(60_000)],
     "warnings": lambda: [replace(FOOTER, warnings=["w"] * 16_000, workers_lost=["x"] * 16_000)],
     "deep calls": lambda: [ProfileRecord(0, _DEEP)],
+    "parts": lambda: _listed(40),
     "profile of zeros": lambda: [ProfileRecord(0, {"a": 0, "b;c": 0})],
     "negative counts": lambda: [
         batch([result(1, due_ns=0)]), replace(FOOTER, late=-1), ProfileRecord(0, {"a": -5, "b": 5})
@@ -152,7 +163,7 @@ def test_a_report_on_a_file_of_0_3_9_takes_work_in_proportion(kind: str, tmp_pat
     _assert_cheap([path])
 
 
-@pytest.mark.parametrize("kind", ["latencies far apart", "a far second"])
+@pytest.mark.parametrize("kind", ["latencies far apart", "a far second", "parts"])
 def test_a_report_takes_memory_in_proportion(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "a.stat.gz"
     size = len(write_at_once(path, [HEADER, WORKER, PHASE, *HEAVY[kind](), FOOTER]))

@@ -14,7 +14,7 @@ Every job that ``to_send`` returned is counted once in ``JobCounts``.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
 from math import ceil
 from operator import itemgetter
@@ -29,6 +29,7 @@ from ssbench.core.columns import (
     unpack_details,
     unpack_ids,
     unpack_ints,
+    unpack_lengths,
 )
 from ssbench.core.dispatch.result_bounds import ResultBounds
 from ssbench.core.dispatch.workers import EARNED_BY_BATCH, Workers
@@ -79,6 +80,7 @@ _STATUS = 1 + Result._fields.index("status")
 _ERROR = 1 + Result._fields.index("error")
 _UNKNOWN = 1 + Result._fields.index("unknown")
 _DETAIL = 1 + Result._fields.index("detail")
+_OTHERS = 1 + Result._fields.index("others")
 _STATUSES = 1 + Result._fields.index("statuses")
 _VERSION_ID = 1 + Result._fields.index("version_id")
 
@@ -417,9 +419,15 @@ class Dispatcher(Struct):
         try:
             columns = layout(worker.layouts, schema).decode(packed)
             count: int = columns[0]
+            held = self._held.get(incarnation, {})
+            # A few bytes may unfold to many rows and numbers: to no more than its jobs can have.
+            if count > len(held):
+                self.counts.rejected += 1
+                return None
             self.bounds.check(columns, now_ns)
             numbers = unpack_column(columns[_NUMBER], count)
             errors = unpack_column(columns[_ERROR], count) if columns[_ERROR] != 0 else None
+            _check_lists(columns, numbers, held)
             statuses = unpack_column(columns[_STATUS], count) if errors else ()
             unknowns = unpack_column(columns[_UNKNOWN], count) if errors else ()
             several: Sequence[Sequence[int]] = [()] * count if errors else ()
@@ -614,6 +622,20 @@ def abort_reason(
     if phase is Phase.CLEANUP and idle_s > limit_s:
         return f"the store has deleted nothing for {limit_s:g} s"
     return ""
+
+
+def _check_lists(columns: Sequence[Any], numbers: Sequence[int], held: Mapping[int, Job]) -> None:
+    """Check that packed results list no more objects, and statuses of these, than their jobs.
+
+    :raises MessageError: if they do.
+    """
+    for packed in columns[_OTHERS : _STATUSES + 1]:
+        if packed[0] == 0:  # none has any
+            continue
+        for number, length in zip(numbers, unpack_lengths(packed, len(numbers)), strict=True):
+            job = held.get(number)
+            if job and length > 1 + len(job.others):
+                raise MessageError("results of more objects than their jobs have")
 
 
 def _first_detail(packed: Any, errors: Sequence[int]) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Sequence
-from itertools import chain
 from operator import itemgetter
 from typing import Any
 
@@ -17,8 +16,7 @@ from ssbench.core.columns import (
     OPTIONAL_COLUMNS,
     RESULT_COLUMNS,
     WIDTHS,
-    unpack_column,
-    unpack_ints,
+    unpack_lengths,
 )
 from ssbench.core.errors import MessageError
 from ssbench.core.model import (
@@ -31,7 +29,7 @@ from ssbench.core.model import (
     SizeClass,
 )
 from ssbench.core.operations import OPERATIONS
-from ssbench.core.part_times import is_possible
+from ssbench.core.part_times import is_possible, unpack_parts
 
 #: How far a worker's times may be off: it counts from the phase's start on the master's clock, and
 #: the offset between the clocks is not well known at first.
@@ -141,9 +139,9 @@ def _within(columns: Sequence[Any], count: int, bounds: Iterable[tuple[int, int]
         base, code, data = column
         if len(data) != count * WIDTHS[code]:
             raise MessageError("a malformed column")
-        if base < least and base + min(_items(code, data)) < least:
+        if base < least and base + min(_items(code, data), default=0) < least:
             return False
-        if base + _SPANS[code] > most and base + max(_items(code, data)) > most:
+        if base + _SPANS[code] > most and base + max(_items(code, data), default=0) > most:
             return False
     return True
 
@@ -152,18 +150,15 @@ def _optional_within(count: int, columns: Sequence[Any], latest_ns: int) -> bool
     for name, column in zip(OPTIONAL_COLUMNS, columns, strict=False):
         kind, most = RESULT_COLUMNS[name].kind, _MOST_OPTIONAL.get(name, latest_ns)
         if name == "parts":
-            possible = all(map(is_possible, unpack_ints(column, count)))
+            possible = all(map(is_possible, unpack_parts(column, count)))
         elif kind == "ints":
-            possible = _all_between(chain.from_iterable(unpack_ints(column, count)), most)
+            listed = sum(unpack_lengths(column, count))
+            possible = _within([column[1]], listed, [(0, most)])
         else:
-            possible = kind != "int" or _all_between(unpack_column(column, count), most)
+            possible = kind != "int" or _within([column], count, [(0, most)])
         if not possible:
             return False
     return True
-
-
-def _all_between(values: Iterable[int], high: int) -> bool:
-    return all(0 <= value <= high for value in values)
 
 
 def _items(code: str, data: bytes) -> Sequence[int]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property, lru_cache
 from itertools import compress, groupby
 from operator import attrgetter, mul
@@ -39,7 +40,7 @@ from ssbench.core.model import (
     crowd_of_group,
     identity_of_group,
 )
-from ssbench.core.part_times import is_possible
+from ssbench.core.part_times import is_possible, unpack_parts
 from ssbench.core.records import ResultBatch
 from ssbench.core.stats.budget import OTHERS
 
@@ -320,7 +321,7 @@ class PhaseResults:
         self._batches: list[ResultBatch] = []
         self._ids: dict[int, Sequence[Any]] = {}  # packed, of batches that were asked for
         self._details: dict[int, list[str]] = {}  # of batches that have any
-        self._parts: dict[int, list[Sequence[Any]]] = {}  # the same
+        self._parts: dict[int, dict[int, ObjectParts]] = {}  # the same, by row
         parts: dict[str, list[Ints]] = {name: [] for name in _COLUMNS}
         for names, alike in groupby(batches, key=attrgetter("names")):
             self._add(parts, names, list(alike))
@@ -509,17 +510,10 @@ class PhaseResults:
     def parts(self, rows: npt.NDArray[np.int64]) -> Iterator[ObjectParts]:
         """Of those of these rows that have parts."""
         for at, row in self._places(rows):
-            batch = self._batches[at]
-            if "parts" not in batch.names:
-                continue
             if at not in self._parts:
-                names = "parts", "part_id", "object", "bytes_moved"
-                self._parts[at] = [batch.column(name) for name in names]
-            summary, *known = (column[row] for column in self._parts[at])
-            if summary and is_possible(summary):
-                count, slowest, url, *times_us = summary
-                url = batch.urls[url] if url < len(batch.urls) else url
-                yield ObjectParts(count, slowest, url, times_us, *known)
+                self._parts[at] = _parts_of(self._batches[at])
+            if row in self._parts[at]:
+                yield self._parts[at][row]
 
     def _ids_of(self, at: int) -> Sequence[Any]:
         """The packed transaction ids of a batch."""
@@ -597,6 +591,25 @@ class PhaseResults:
         found: Ints = (errors != 0).astype(np.int8)
         found[errors == ErrorKind.LOST_RACE] = 2
         return found
+
+
+def _parts_of(batch: ResultBatch) -> dict[int, ObjectParts]:
+    """By row; none of those that are malformed."""
+    found: dict[int, ObjectParts] = {}
+    with suppress(MessageError):
+        packed = batch.columns.get("parts", (0, 0))
+        if packed[0] == 0:
+            return found
+        names = "part_id", "object", "bytes_moved"
+        known = zip(*(batch.column(name) for name in names), strict=True)
+        for row, (summary, each) in enumerate(
+            zip(unpack_parts(packed, batch.count), known, strict=True)
+        ):
+            if summary and is_possible(summary):
+                count, slowest, url, *times_us = summary
+                url = batch.urls[url] if url < len(batch.urls) else url
+                found[row] = ObjectParts(count, slowest, url, times_us, *each)
+    return found
 
 
 @lru_cache(maxsize=64)

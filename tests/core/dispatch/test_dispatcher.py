@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections import Counter
 from itertools import count, cycle
 from typing import Any
 
 import pytest
 
-from ssbench.core.columns import pack_results
+from ssbench.core.columns import MAX_LISTED, MAX_ROWS, RESULT_SCHEMAS, pack_results
 from ssbench.core.dispatch.dispatcher import (
     CREDIT,
     QUICK_BATCH,
@@ -24,7 +25,8 @@ from ssbench.core.messages import (
     pack,
     unpack,
 )
-from ssbench.core.model import ErrorKind, Result
+from ssbench.core.model import ErrorKind, Job, Result
+from ssbench.core.operations import READ
 from tests.core.workload.fleet import Fleet, Ledger, SimWorker, packed, row
 from tests.corpus import recorded
 
@@ -168,6 +170,47 @@ def test_impossible_results_are_rejected(field: str, value: Any) -> None:
     assert fleet.dispatcher.results(worker.incarnation, packed(batch.jobs), 0)
     assert fleet.dispatcher.results(worker.incarnation, packed(batch.jobs), 0) is None
     assert fleet.dispatcher.rejection == "", "no longer held: a late or repeated message"
+
+
+@pytest.mark.parametrize("held", [0, 1])
+@pytest.mark.parametrize(
+    ("rows", "changed"),
+    [
+        (MAX_ROWS, {}),
+        *((1, {name: [MAX_LISTED, 1]}) for name in ("others", "statuses", "parts")),
+        (1, {"error": int(ErrorKind.RESET), "statuses": [MAX_LISTED, 1]}),
+    ],
+)
+def test_a_few_bytes_do_not_unfold_to_more_than_the_jobs_of_their_worker_have(
+    rows: int, changed: dict[str, Any], held: int
+) -> None:
+    """86 bytes took 0.2 s, of a worker with a job or without, and 120 such messages the run."""
+    fleet = Fleet(held)
+    worker = fleet.hello("w", 4)
+    jobs = fleet.hold_all(worker)
+    columns = {
+        **dict(
+            zip(Result._fields, pack_results([row(Job(1, READ, 0, 0, 0, 0))])[1:], strict=False)
+        ),
+        **dict.fromkeys(("items", "group", "renewed_ns", "pages", "address"), 0),
+        **{name: [0, 0] for name in ("others", "statuses", "parts")},
+        "part_id": ["plain", b"", b"\n" * rows],
+        "transaction_id": ["plain", b"", b"\n" * rows],
+        "number": jobs[0].number if jobs else 1,
+        **changed,
+    }
+    names = [name for name, _ in RESULT_SCHEMAS[2]]
+    data = pack([rows, *(columns[name] for name in names)])
+    tracemalloc.start()
+    try:
+        assert fleet.dispatcher.results(worker.incarnation, data, fleet.now_ns, 2) is None
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 1_000_000
+    assert fleet.dispatcher.counts.rejected == 1
+    assert fleet.dispatcher.held == held
+    fleet.check()
 
 
 def results_of_the_field() -> list[bytes]:
