@@ -38,6 +38,8 @@ class StoreRow(Struct, frozen=True):
     urls: str = ""  #: name of the option that lists addresses, for the limits of connections
     #: Names in ``StorageSettings.store`` of files and directories that workers use.
     paths: tuple[str, ...] = ()
+    #: (name, value, path): of those that workers use where a setting has this value.
+    paths_of_values: tuple[tuple[str, str, str], ...] = ()
     is_real: bool = True  #: moves data
     #: Keys of a scenario, and other abilities, that not every store has; this one does.
     features: tuple[str, ...] = ()
@@ -130,6 +132,7 @@ ROWS = {
             options="ssbench.storage.file.login:OPTIONS",
             credentials="ssbench.storage.file.login:FileAccess",
             paths=("path",),
+            paths_of_values=(("page_cache", "drop-all", "/proc/sys/vm/drop_caches"),),
             features=(UPLOADS, FREE_SPACE, *_PAGES),
         ),
         StoreRow(
@@ -320,7 +323,9 @@ def _plain_host(host: str) -> str:
 
 def paths_of(row: StoreRow, settings: StorageSettings) -> list[str]:
     """Files and directories that a worker with these settings uses."""
-    named = [settings.store.get(name) for name in row.paths]
+    store = settings.store
+    named = [store.get(name) for name in row.paths]
+    named += [path for name, value, path in row.paths_of_values if store.get(name) == value]
     return [str(path) for path in (*named, settings.contents.get("path")) if path]
 
 

@@ -28,6 +28,7 @@ from ssbench.storage.registry import (
     destination_of,
     open_provider,
     open_store,
+    paths_of,
     secret_variables,
     url_count,
 )
@@ -90,6 +91,20 @@ def test_a_worker_uses_only_paths_that_it_is_permitted_to_use(
                     open_store(settings, permitted=Permissions(paths=paths))
             for paths in ([str(tmp_path)], ["/"], None):
                 Permissions(paths=paths).check(row, settings)
+
+
+def test_a_master_drops_the_caches_of_a_host_only_where_its_worker_permits_that_file(
+    tmp_path: Path,
+) -> None:
+    caches = "/proc/sys/vm/drop_caches"
+    for page_cache, paths in (("drop", [str(tmp_path)]), ("drop-all", [str(tmp_path), caches])):
+        settings = StorageSettings("file", store={"path": str(tmp_path), "page_cache": page_cache})
+        assert paths_of(ROWS["file"], settings) == paths  # those that local workers are permitted
+        for missing in paths:
+            others = [path for path in paths if path != missing]
+            with pytest.raises(UsageError, match=f"--allow-path {re.escape(missing)} if"):
+                open_store(settings, permitted=Permissions(paths=others))
+        Permissions(paths=paths).check(ROWS["file"], settings)
 
 
 def test_a_worker_sends_requests_only_to_hosts_that_it_is_permitted_to() -> None:
