@@ -28,8 +28,8 @@ from ssbench.core.messages import (
     encode,
     unpack,
 )
-from ssbench.core.model import ErrorKind, Job, Phase, Result, Stage, Timing, WorkerExit
-from ssbench.core.records import Record
+from ssbench.core.model import ErrorKind, Job, Phase, Stage, Timing, WorkerExit
+from ssbench.core.records import Record, ResultBatch
 from ssbench.core.settings import Limits, StorageSettings, WorkerSettings
 from ssbench.master.master import Master
 from ssbench.master.phase_machine import PhaseOutcome, PhasePlan
@@ -44,7 +44,6 @@ from ssbench.worker.machine import (
     WorkerPhase,
 )
 from tests.core.workload.fleet import Ledger, row
-from tests.fakes.batches import unpack_results
 from tests.fakes.observers import Recorder
 
 SECOND = 1_000_000_000
@@ -421,8 +420,8 @@ class Cluster:
         pass
 
     def append_results(self, phase: Phase, worker: int, schema: Schema, packed: bytes) -> None:
-        columns = unpack_results(unpack(packed))
-        errors = columns[Result._fields.index("error")]
+        count, names = unpack(packed)[0], tuple(name for name, _ in schema)
+        errors = ResultBatch(phase, worker, count, names, packed).column("error")
         self.recorded.update("failed" if error else "done" for error in errors)
 
     def tick(self, now_s: float) -> None:
