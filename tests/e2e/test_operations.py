@@ -19,7 +19,7 @@ OTHER_RUN = FOLDER / "format-1" / "healthy.stat.gz"
 ROWS = (LIST, COPY, RANGE_READ, BULK_DELETE)
 KEYS = {
     "sizes": [{"name": "tiny", "size_min": 1, "size_max": 20_000}],
-    "initial_files": {"tiny": 60},
+    "initial_files": {"tiny": 30},
     "operations": {
         "create": 6, "read": 3, "update": 3, "delete": 1, "head": 1, "post": 1,
         "list": 2, "copy": 4, "range_read": 4, "bulk_delete": 1,
@@ -37,8 +37,8 @@ def test_the_canned_scenario_has_them_all(
     commands: Commands, embedded_swift: EmbeddedSwift
 ) -> None:
     who = [*login(embedded_swift), "--container-base", "allops"]
-    ended = commands.run("-f", "all_operations", "-c", 3, "-o", 150, "--verify", *who).fine()
-    assert ended.counted()[:2] == (150, 0)
+    ended = commands.run("-f", "all_operations", "-c", 3, "-o", 100, "--verify", *who).fine()
+    assert ended.counted()[:2] == (100, 0)
     assert all(ended.counted(row.name)[0] for row in ROWS)
     assert "\nOperations: list_limit 100, range_bytes 16384, bulk_count 10\n" in ended.out
     assert created(Account(embedded_swift), "allops") == []
@@ -65,9 +65,9 @@ def test_whole_listings_count_their_pages(
         container_base="whole", crud_profile=None, list_limit=7,
         operations={"list_all": 1, "list_random": 1, "delete": 0.2},
     )  # fmt: skip
-    words = ["-c", 2, "-o", 60, "--verify", "--seed", 1, *login(embedded_swift)]
+    words = ["-c", 2, "-o", 30, "--verify", "--seed", 1, *login(embedded_swift)]
     ended = commands.run("-f", path, *words).fine()
-    assert ended.counted()[:2] == (60, 0)
+    assert ended.counted()[:2] == (30, 0)
     report = json.loads(commands.call("report-scenario", "-s", ended.results, "--json").fine().out)
     for name, most in (("LIST_ALL", 30), ("LIST_RANDOM", 30)):
         found = report["operations"][name]

@@ -139,10 +139,10 @@ def test_head_and_post_run_in_a_mix(
     weights = {"create": 1, "read": 2, "update": 2, "head": 3, "post": 3}
     path = commands.scenario(
         container_base=base, crud_profile=None, operations=weights,
-        operation_count=100, delete_after=600,
+        operation_count=50, delete_after=600,
     )  # fmt: skip
     first = run("-f", path, "--verify")
-    check_all_done(first, 100, embedded_swift, base)
+    check_all_done(first, 50, embedded_swift, base)
     seen = [r for r in requests(embedded_swift, base) if r.object]
     counted = finished(first.stats)
     for name in ("POST", "HEAD"):
@@ -153,8 +153,8 @@ def test_head_and_post_run_in_a_mix(
     for name in account.objects(base):
         assert "x-delete-at" in account("HEAD", name)[1]
     before = len(requests(embedded_swift, base))
-    second = run("-f", path, "--verify", "-o", 30)
-    check_all_done(second, 30, embedded_swift, base, before)
+    second = run("-f", path, "--verify", "-o", 10)
+    check_all_done(second, 10, embedded_swift, base, before)
     assert second.stats.phase(Phase.POPULATE).errors == 0
 
 

@@ -75,7 +75,7 @@ def store(request: pytest.FixtureRequest, embedded_swift: EmbeddedSwift) -> Iter
 
 
 def scenario(commands: Commands, base: str, **keys: object) -> Path:
-    given = {"operations": OPERATIONS, "operation_count": 200, "versioning": True, **keys}
+    given = {"operations": OPERATIONS, "operation_count": 80, "versioning": True, **keys}
     return commands.scenario(crud_profile=None, container_base=base, container_count=2, **given)
 
 
@@ -93,9 +93,9 @@ def test_versions_are_read_deleted_verified_and_cleaned_up(
     given = {"environment": store.environment}
     words = ["-f", scenario(commands, "vers"), "--verify", *store.options]
     ended = commands.run(*words, workers=2, **given).fine()
-    assert ended.counted()[:2] == (200, 0)
+    assert ended.counted()[:2] == (80, 0)
     done = finished(ended.stats)
-    assert done["READ_VERSION"] > 10
+    assert done["READ_VERSION"] > 5
     assert done["DELETE_VERSION"] > 0
     report = commands.call("report-scenario", "-s", ended.results, "--json").fine().out
     assert '"READ_VERSION"' in report
@@ -110,8 +110,8 @@ def test_versions_of_objects_in_parts(commands: Commands, store: Store) -> None:
     given = {"environment": store.environment}
     size, part = 6_000_000, "5MiB"
     path = scenario(
-        commands, "inparts", large_object={"above": part, "segment": part}, operation_count=60,
-        sizes=[{"name": "tiny", "size_min": size, "size_max": size}], initial_files={"tiny": 6},
+        commands, "inparts", large_object={"above": part, "segment": part}, operation_count=30,
+        sizes=[{"name": "tiny", "size_min": size, "size_max": size}], initial_files={"tiny": 4},
     )  # fmt: skip
     words = ["-f", path, "--verify", *store.options]
     if not store.environment:
@@ -120,11 +120,11 @@ def test_versions_of_objects_in_parts(commands: Commands, store: Store) -> None:
         assert "large_object: the segments of an older version are deleted" in ended.err
         return
     ended = commands.run(*words, **given).fine()
-    assert ended.counted()[:2] == (60, 0)
+    assert ended.counted()[:2] == (30, 0)
     if SwiftS3.access_key in store.environment.values():
         assert "operations found no object" in ended.out
     else:
-        assert finished(ended.stats)["READ_VERSION"] > 5
+        assert finished(ended.stats)["READ_VERSION"] > 2
     expect_initial_objects_only(store, "inparts")
     commands.master("cleanup-containers", "-b", "inparts", *store.options, **given).wait().fine()
     assert not [name for name in store.containers() if name.startswith("inparts")]
@@ -280,7 +280,7 @@ def test_stores_without_versions_are_refused_before_workers_start(commands: Comm
 def test_each_run_of_a_series_deletes_its_versions(
     commands: Commands, embedded_swift: EmbeddedSwift
 ) -> None:
-    words = ["-f", scenario(commands, "series", operation_count=60), "--repeat", 2]
+    words = ["-f", scenario(commands, "series", operation_count=30), "--repeat", 2]
     with of_swift(embedded_swift) as store:
         commands.master("run-scenario", *words, *store.options, "--workers", 1).wait().fine()
         expect_initial_objects_only(store, "series")
