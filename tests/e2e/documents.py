@@ -72,6 +72,7 @@ REPLACED = (
     (r"make-scenario --from-([ac][co][cn])", r"make-scenario --objects 2 --from-\1"),
     (r"-f (made|cosbench|warp).scenario", r"-f \1.scenario -r 0.1 -c 1"),
     (r"(run-scenario|ab) my\.scenario", r"\1 very_small"),
+    (r"master ab (?!.*--repeat)", "master ab --repeat 2 "),
     (r"--repeat \d+", "--repeat 2"),
     (r"--step-seconds \d+", ""),
     (r"--from \d+s --to", "--from 0s --to"),
@@ -182,6 +183,8 @@ def scaled(path: Path | None, text: str = "") -> str:
         for name in ("size_min", "size_max"):
             if isinstance(size.get(name), int):
                 size[name] = min(size[name], 20_000)
+            elif name in size:  # with a unit, as in "64MiB"
+                size[name] = 20_000
         if "size" in size:
             size["size"] = 20_000
     files = keys.get("initial_files", {})  # stages with operations need none
