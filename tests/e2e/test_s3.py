@@ -80,7 +80,7 @@ def test_tags_and_conditional_writes_of_a_run(commands: Commands, versitygw: S3S
     tags = {"put_tags": 2, "get_tags": 2}
     races = {"create_if_absent": 3, "update_if_match": 4, "delete": 0.5, "bulk_delete": 0.1}
     path = scenario(
-        commands, "races", operations={"read": 1, **tags, **races}, operation_count=300,
+        commands, "races", operations={"read": 1, **tags, **races}, operation_count=120,
         user_count=8, initial_files={"tiny": 3}, rivals=3,
     )  # fmt: skip
     given = {"environment": versitygw.environment}
@@ -88,13 +88,13 @@ def test_tags_and_conditional_writes_of_a_run(commands: Commands, versitygw: S3S
     ended = commands.run(*words, workers=2, **given).fine()
     total = ended.stats.total()
     assert total.errors == 0
-    assert total.count + total.lost_races == 300
+    assert total.count + total.lost_races == 120
     created, updated = (ended.stats.total(row) for row in (CREATE_IF_ABSENT, UPDATE_IF_MATCH))
     assert created.lost_races >= created.count > 0
     assert updated.count > 0
     assert ended.stats.total(GET_TAGS).items > 0
     assert f"; {total.lost_races} lost races" in ended.out
-    verified = commands.run(*words[:-2], "--verify", workers=2, **given).fine()
+    verified = commands.run(*words[:-2], "-o", 40, "--verify", workers=2, **given).fine()
     assert verified.counted()[1] == 0
     commands.master("cleanup-containers", "-b", "races", *versitygw.options, **given).wait().fine()
     assert not [name for name in versitygw.contents() if name.startswith("races")]
@@ -111,7 +111,7 @@ def test_clean_up_deletes_versions_and_names_what_is_locked(
     bucket = own[1] if own else "kept-000000"
     if own:
         versitygw.make_bucket(bucket)
-    run = ["-f", path, "-o", 60, *place]
+    run = ["-f", path, "-o", 30, *place]
     commands.run(*run, workers=1, **given).fine()
     client.put_object(Bucket=bucket, Key="other/object", Body=b"of somebody else")
     enabled = {"Status": "Enabled"}
