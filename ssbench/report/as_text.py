@@ -32,7 +32,6 @@ from ssbench.report.tables import (
     facts_of,
     note_lines,
     notes_of,
-    padded,
     section_lines,
     shown,
     store_lines,
@@ -44,7 +43,7 @@ from ssbench.report.tables import (
 _STEP_WIDTHS = {"users": 8, "rate": 8, "seconds": 9, "operations": 9, "errors": 7,
                 "operations_per_s": 9, "bytes_per_s": 8}  # fmt: skip
 _LATENCY_WIDTH = 9
-_LEAST_WIDTH = 8  #: of a threshold's value
+_VALUE_WIDTHS = {"errors": 8}  #: of a threshold's value; else 12, as for 1,353.9 ms
 _ONLY_WIDE = ("seconds",)  #: the same for most steps
 
 
@@ -138,7 +137,7 @@ def _step_columns(table: Table, most: int | None) -> tuple[list[tuple[Column, in
             continue
         if column.rare or (most and column.key in _ONLY_WIDE):
             continue
-        least = _LATENCY_WIDTH if column.unit is LATENCY else _LEAST_WIDTH
+        least = _LATENCY_WIDTH if column.unit is LATENCY else _VALUE_WIDTHS.get(column.title, 12)
         own = max(least, len(printable(column.title)) + 2)
         width = _STEP_WIDTHS.get(column.key) or own
         used += width
@@ -162,7 +161,8 @@ def _step(table: Table, row: Row, most: int | None) -> str:
     cells[0] = f"{row[load.key]:g}"
     if load.key == "users" and not row["counts"]:
         cells[0] = f"{row['users_ran']} of {cells[0]}"
-    line = padded(cells, [width for _column, width in shown])
+    pairs = zip(cells, (width for _column, width in shown), strict=True)
+    line = "".join(f" {cell:>{width - 1}}" for cell, width in pairs)  # apart, if it is too long
     rest += [column for column in shown_columns(table.columns, [row]) if column.rare]
     words = [f"{printable(column.title)} {cell_text(row[column.key], column)}" for column in rest]
     words += [printable(row["remarks"])] if row["remarks"] else []

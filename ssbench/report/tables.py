@@ -155,6 +155,8 @@ def _flat(facts: Row) -> str:
 def _named(key: str, value: Any) -> str:
     if key.endswith("_bytes") and isinstance(value, int):
         return f"{key.removesuffix('_bytes')} {bytes_text(value)}"
+    if isinstance(value, list):  # of the load average, which has sixteen binary digits
+        value = [round(each, 2) if isinstance(each, float) else each for each in value]
     return f"{key} {json.dumps(value) if isinstance(value, dict | list) else value}"
 
 

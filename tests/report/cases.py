@@ -393,6 +393,7 @@ _VERDICTS = tuple(
     for threshold, actual in zip(_JUDGED, (61.5 * MS, 33 * MS, 0.25, 40 * MS, 99.0, 5e6),
                                  strict=True)
 )  # fmt: skip
+_SLOW = Threshold.parse("mean < 50ms")
 _NOTHING: dict[float, float | None] = dict.fromkeys(USUAL)
 
 OF_SERIES: dict[str, Callable[[], Report]] = {
@@ -456,6 +457,9 @@ OF_SERIES: dict[str, Callable[[], Report]] = {
     "users at a rate": lambda: series(step(20, response=dict.fromkeys(USUAL, 25.0 * MS))),
     "many thresholds": lambda: series(step(20, verdicts=_VERDICTS), thresholds=_JUDGED),
     "not judged": lambda: series(step(20), thresholds=_JUDGED),
+    "a long value of a threshold": lambda: series(
+        step(20, verdicts=[ThresholdResult(_SLOW, 1_353.9 * MS, passed=False)]), thresholds=(_SLOW,)
+    ),
     "found": lambda: searched((1, True), (2, False)),
     "not found": lambda: searched((1, False)),
     "ended early": lambda: searched((8, True), (16, False)),
