@@ -6,7 +6,7 @@ import secrets
 import time
 from collections.abc import Callable
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -71,7 +71,7 @@ class RunResult(Struct):
     in_part: bool  #: writing failed (the disk was full, say): the file is cut off
     outcome: PhaseOutcome  #: of the run phase
     header: RunHeader | None = None  #: of the stat file, once it is written
-    _stats: StoredStats | None = None
+    _stats: Any = None  #: StoredStats; help() evaluates this, and that module loads slowly
 
     def __repr__(self) -> str:
         counts = self.outcome.counts
@@ -95,7 +95,8 @@ class RunResult(Struct):
             from ssbench.runner.results import read_stats  # loads numpy
 
             self._stats = read_stats(self.path)
-        return self._stats
+        stats: StoredStats = self._stats
+        return stats
 
 
 class Aborted(KeyboardInterrupt):

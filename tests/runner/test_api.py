@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import inspect
 import json
+import pydoc
 import re
 import signal
 import subprocess
@@ -430,6 +431,14 @@ def test_all_public_names_exist() -> None:
         assert getattr(ssbench, name) is not None
     with pytest.raises(AttributeError, match="no_such_name"):
         ssbench.no_such_name  # noqa: B018
+
+
+def test_help_shows_the_public_functions_and_classes() -> None:
+    shown = pydoc.plain(pydoc.render_doc(ssbench))
+    for name in set(ssbench.__all__) - {"__version__"}:
+        assert re.search(rf"^    (class )?{name}\b", shown, re.MULTILINE), name
+        pydoc.render_doc(getattr(ssbench, name))
+    assert "run" in dir(ssbench)
 
 
 def test_the_documented_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
