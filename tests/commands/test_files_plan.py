@@ -20,6 +20,7 @@ from ssbench.core.errors import SsbenchError, UsageError
 from ssbench.master.master import Master
 from ssbench.runner.stop import Stop
 from ssbench.storage.file.admin import FileAdmin
+from tests.fakes.observers import Recorder
 
 
 @pytest.fixture
@@ -205,6 +206,13 @@ def test_a_stop_ends_the_deletion_between_passes(
     names = [f"file_{n}.txt" for n in range(7)]
     assert deleted == [names[:4], names[:4], names[4:]]  # all of them at the end
     assert [*folder.parent.iterdir()] == [folder]
+
+
+def test_a_deletion_says_how_far_it_is(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ssbench.commands.files.command._DELETED", 4)
+    recorder = Recorder()
+    [*measure(FilesConfig(method="write", folder=str(folder)), [recorder])]
+    assert recorder.waits[-3:] == ["Deleting: 0 of 7 files", "Deleting: 4 of 7 files", ""]
 
 
 def test_a_named_copy_stays_and_is_written_anew(folder: Path, tmp_path: Path) -> None:

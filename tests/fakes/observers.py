@@ -22,6 +22,7 @@ class Recorder(Observer):
         self.results_seen = 0
         self.infos: list[str] = []
         self.messages: list[str] = []
+        self.waits: list[str] = []
         self.on_update: Callable[[Phase], object] = lambda phase: None
 
     def start_run(self, number: int, name: str) -> None:
@@ -37,6 +38,9 @@ class Recorder(Observer):
         phase = self.phases[-1][0]
         self.updates[phase].append(progress)
         self.on_update(phase)
+
+    def wait_for(self, text: str) -> None:
+        self.waits.append(text)
 
     def info(self, text: str) -> None:
         self.infos.append(text)

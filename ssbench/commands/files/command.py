@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
-from itertools import count, islice
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -380,13 +380,18 @@ class _Measurement:
             storage = client.storage
             if not storage.owns(self.target.name):
                 return  # the run says so, if there is something in it
-            names = (_name(number) for number in range(len(self.sizes)))
-            while some := [*islice(names, _DELETED)]:
-                if self.stop.requested and not container:
-                    return  # there will be no other pass
-                storage.bulk_delete(self.target.name, some)
-            if container:
-                storage.delete_container(self.target.name)
+            files = len(self.sizes)
+            try:
+                for first in range(0, files, _DELETED):
+                    if self.stop.requested and not container:
+                        return  # there will be no other pass
+                    session.wait_for(f"Deleting: {first:,} of {plural(files, 'file')}")
+                    numbers = range(first, min(first + _DELETED, files))
+                    storage.bulk_delete(self.target.name, [_name(number) for number in numbers])
+                if container:
+                    storage.delete_container(self.target.name)
+            finally:
+                session.wait_for("")
 
 
 def _seconds(result: "RunResult") -> float:

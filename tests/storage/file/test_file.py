@@ -191,6 +191,21 @@ def test_a_write_that_is_cut_short_leaves_the_old_content(opened: Opener, tmp_pa
     assert {path.name for path in tmp_path.rglob("*") if path.is_file()} == {".ssbench", "o_000000"}
 
 
+def test_a_bulk_delete_syncs_each_folder_once(
+    opened: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver, synced = opened({"fsync": True}), list[str]()
+    driver.make_container("c")
+    names = [f"{folder}{number}" for folder in ("", "a/", "a/b/") for number in range(10)]
+    for name in names:
+        (tmp_path / "c" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "c" / name).touch()
+    monkeypatch.setattr(os, "fsync", lambda fd: synced.append(os.readlink(f"/proc/self/fd/{fd}")))
+    assert driver.bulk_delete("c", [*names, "missing", "gone/missing"]) == []
+    assert sorted(synced) == [str(tmp_path / "c" / part).rstrip("/") for part in ("", "a", "a/b")]
+    assert [path.name for path in (tmp_path / "c").rglob("*") if path.is_file()] == [".ssbench"]
+
+
 @pytest.mark.parametrize("fsync", [True, False])
 def test_fsync_reaches_each_file_and_folder_that_changes(
     opened: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fsync: bool
