@@ -21,6 +21,7 @@ from ssbench.core.stats.merge import Part, common_s
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.selection import Selection
 from ssbench.core.stats.steady import (
+    SEVERAL,
     Drifted,
     Incomplete,
     Stalled,
@@ -345,6 +346,11 @@ def _sentence(finding: SteadinessFinding, span_s: float | None, excluded_s: floa
         return (
             f"Results are missing ({printable(finding.damage[0])}): whether the rate was steady is"
             " unknown."
+        )
+    if isinstance(finding, TooShort) and finding.few:
+        return (
+            f"Operations are few ({SEVERAL} in about {finding.window_s} s): to tell whether the"
+            f" rate was steady, run for {ceil(finding.wanted + 2 + excluded_s)} s or more."
         )
     if isinstance(finding, TooShort) and finding.window_s > 1:
         return (

@@ -182,8 +182,9 @@ def _steadiness(
     first = (grave or found)[0]
     if not grave:
         what = "run" if first["stage"] is None else "run each stage"
-        long = first["window_s"] > 1
-        why = f"operations take about {first['window_s']} s; " if long else ""
+        why = f"operations take about {first['window_s']} s; " if first["window_s"] > 1 else ""
+        if first["few"]:
+            why = "too few operations; "
         return (
             f"unknown: {why}{what} for {ceil(first['wanted'] + 2 + excluded_s)} s or more to tell"
         )

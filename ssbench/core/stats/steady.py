@@ -16,7 +16,7 @@ import math
 from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
 from itertools import combinations, groupby, pairwise
-from math import log, sqrt
+from math import ceil, log, sqrt
 from statistics import fmean, median, pvariance, variance
 from typing import Any, NamedTuple
 
@@ -39,6 +39,7 @@ ENOUGH_SECONDS = 10
 MAX_DRIFT = 0.05  #: of the median, over the whole run
 MAX_SPREAD = 0.10  #: standard deviation over the mean; pyperf's bound
 NEAR_ZERO = 0.10  #: of the median: a second with no more is stalled
+SEVERAL = 5  #: operations: fewer to expect are too few for chi-squared (Cochran 1954)
 MAX_BETWEEN = 0.90  #: of the variance that two levels explain; 0.64 for a bell, 0.75 for a ramp
 
 _MOST_POINTS = 40  # the test for a trend is quadratic
@@ -51,7 +52,8 @@ class TooShort(Struct, frozen=True):
 
     seconds: int
     wanted: int = ENOUGH_SECONDS  #: seconds
-    window_s: int = 1  #: longer than a second where operations are
+    window_s: int = 1  #: longer than a second where operations are, or where they are few
+    few: bool = False  #: windows are as long as it takes to complete several operations
 
 
 class Incomplete(Struct, frozen=True):
@@ -109,13 +111,16 @@ def check(
 
     The first and the last second are partial, and are ignored. A finding on bytes is reported only
     if there is none of its kind on operations. An operation that is longer than a window says
-    nothing of what happened within it.
+    nothing of what happened within it, and fewer than several in a window tell nothing of the rate.
 
     :param counts: successes of each second.
     :param bytes_moved: by these, in each second.
     :param zero_s: the number of the first whole second.
     :param window_s: seconds that are judged together, as long as a usual operation.
     """
+    few = window_s == 1 and (several_s := _several(counts[1:-1])) > 1
+    if few:
+        window_s = several_s
     whole = _windows(counts, window_s)
     stalled, running = _stalls(whole, zero_s, window_s)
     if any(counts) and whole and not any(whole):
@@ -124,7 +129,7 @@ def check(
     found: list[SteadinessFinding] = [stalled] if stalled else []
     if len(whole) < ENOUGH_SECONDS:
         seconds_wanted = ENOUGH_SECONDS * window_s
-        return [TooShort(max(0, len(counts) - 2), seconds_wanted, window_s), *found]
+        return [TooShort(max(0, len(counts) - 2), seconds_wanted, window_s, few), *found]
     for what, values in (("operations", whole), ("bytes", _windows(bytes_moved, window_s))):
         if any(values) and any(whole):
             # Random completions vary by the square root of their number, and so do bytes.
@@ -133,6 +138,12 @@ def check(
             known = {type(each) for each in found}
             found += [each for each in more if type(each) not in known]
     return found
+
+
+def _several(counts: Sequence[float]) -> int:
+    """How many seconds it takes to complete several operations; 1 if none complete."""
+    done = sum(counts)
+    return ceil(SEVERAL * len(counts) / done) if done else 1
 
 
 def _windows(values: Sequence[float], window_s: int) -> list[float]:

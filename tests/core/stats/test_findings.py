@@ -330,6 +330,19 @@ def test_long_operations_are_judged_by_windows_as_long() -> None:
     assert (finding.seconds, finding.longest) == (58, 8)
 
 
+def test_few_operations_are_judged_by_windows_of_several() -> None:
+    """Short ones in bursts, each after a retry of 11 s, looked like a constant rate."""
+    burst = [0.18] * 11 + [5.0]
+    assert check([0, *burst * 3, 0]) == [TooShort(36, 90, 9, few=True)]
+    slow = [0.0, *[1.0] * 49, 0.0]
+    assert check(slow) == [TooShort(49, 50, 5, few=True)]
+    assert check([0.0, 1.0, *slow[1:]]) == []
+    stopped = [0.0] + [1.0] * 100 + [0.0] * 60
+    (finding,) = check(stopped)
+    assert isinstance(finding, Stalled)
+    assert finding.longest >= 45
+
+
 def test_seconds_without_anything_between_partial_ones_with_are_a_stall() -> None:
     assert check([5, *[0] * 14, 3]) == [Stalled(14, 14, 14, 0)]
 
