@@ -77,16 +77,21 @@ def _find(question: Question) -> dict[str, Any]:
 
 
 def _place(session: Any, question: Question) -> dict[str, Any]:
+    from botocore.utils import is_valid_ipv4_endpoint_url, is_valid_ipv6_endpoint_url
+
     region = question.region or session.get_config_variable("region") or question.default_region
     client = session.create_client(
         "s3", region, endpoint_url=question.endpoint or None, verify=False,
         aws_access_key_id="-", aws_secret_access_key="-",  # nosec B106 # it signs nothing
     )  # fmt: skip
     options = client.meta.config.s3 or {}
+    endpoint = client.meta.endpoint_url
+    is_address = is_valid_ipv4_endpoint_url(endpoint) or is_valid_ipv6_endpoint_url(endpoint)
+    is_virtual = options.get("addressing_style") == "virtual" and not is_address
     return {
         "region": client.meta.region_name,
-        "endpoint": client.meta.endpoint_url,
-        "style": "virtual" if options.get("addressing_style") == "virtual" else "",
+        "endpoint": endpoint,
+        "style": "virtual" if is_virtual else "",
         "cacert": session.get_config_variable("ca_bundle") or "",
         "ignores_endpoints": bool(session.get_config_variable("ignore_configured_endpoint_urls")),
         "accelerates": bool(options.get("use_accelerate_endpoint")),
