@@ -56,7 +56,7 @@ MESSAGES: dict[str, dict[str, str]] = {
         "the store has no ListObjectsV2": "use another store, or a gateway that has it",
         "ssbench does not support ... in auth of clouds.yaml": "log in with a password, a token or "
         "an application credential",
-        "of clouds.yaml is not text": "",
+        "of clouds.yaml for something else than text": "",
         "is the secret key right?": "a key of another store is refused, too",
         "is the access key right?": "a key of another store is refused, too",
         "is it another store's access key?": "give the keys of this store",

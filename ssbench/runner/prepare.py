@@ -38,8 +38,8 @@ _QUANTILES = 200  #: whose mean is that of a distribution
 #: Status, or kind of error, -> what it means here, and what to do.
 _HINTS: Mapping[int | ErrorKind, str] = {
     401: "the token was refused: get a new one, or give user and key",
-    403: "this user may not make containers there: give it a role that may (Swift: admin or"
-    " swiftoperator)",
+    403: "this user may not make containers there: give it a role (Swift: admin or swiftoperator),"
+    " a policy (S3) or permissions (WebDAV) that allow it",
     404: "nothing is there: is the storage URL, or path, right?",
     413: "the account is full: raise its quota, or delete objects",
     503: "the store is overloaded, or too few of its servers can be reached: see its logs",

@@ -38,8 +38,8 @@ _MD5 = partial(md5, usedforsecurity=False)
 
 #: A store that encrypts, for one, may give ETags of the form of an MD5 that are none.
 FOREIGN_ETAGS = (
-    "the store's ETags look like an MD5 and are none of the content (does it encrypt objects?):"
-    " the content that was read back is right, and ETags are not checked"
+    "the store's ETags look like an MD5 and are none of the content, even where that is right (does"
+    " it encrypt objects?): content and length are checked, and ETags are not"
 )
 
 
@@ -73,7 +73,11 @@ class CheckedBody(Collector):
         if self.check.is_part:
             return ""
         claimed, found = self._claimed_md5(self.headers), self._hash.hexdigest()
-        return f"the ETag is {claimed}, and its MD5 {found}" if claimed not in (None, found) else ""
+        return (
+            f"the ETag is {claimed}, and the MD5 of what was read {found}"
+            if claimed not in (None, found)
+            else ""
+        )
 
 
 class Verifier:

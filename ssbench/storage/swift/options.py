@@ -605,6 +605,6 @@ def _cloud_notes(cloud: Mapping[str, Any], what: str) -> tuple[str, ...]:
         return ()
     keys = printable(first_of(changed, 10))
     return (
-        f"{what}: to YAML, {keys} of clouds.yaml is not text (a number, a date, yes"
-        " or no), and may not be sent as it is written: put it into quotes",
+        f"{what}: YAML takes {keys} of clouds.yaml for something else than text (a number, a date,"
+        " yes or no), so what is sent may not be what is written: use quotes",
     )

@@ -228,7 +228,7 @@ class AnyUser(KeystoneV3):
 def test_values_that_yaml_changes_are_named_and_not_shown(log_in: Log) -> None:
     text = PASSWORD.replace("s3cret", "0123456").replace("project_name: p", "project_name: 0001")
     (note,) = log_in(text).notes
-    assert "auth.password, auth.project_name of clouds.yaml" in note
+    assert "takes auth.password, auth.project_name of clouds.yaml for" in note
     assert "quotes" in note
     assert "42798" not in note
     assert log_in(PASSWORD.replace("s3cret", "'0123456'")).notes == ()
