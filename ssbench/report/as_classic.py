@@ -465,7 +465,7 @@ def as_0_3_9(report: Report, stats: RunStats) -> Report:
             structs.replace(fact, value=figures.get(fact.column.key, fact.value))
             for fact in section.facts
         ]
-        notes, series = section.notes, section.series
+        notes = section.notes
         if section.key == "settings":
             notes = []
         elif section.key == "notes":
@@ -475,14 +475,10 @@ def as_0_3_9(report: Report, stats: RunStats) -> Report:
             notes = [n for n in notes or () if "json" in n.formats or n.sentence not in short]
         elif section.key == "load_generator":
             notes = [structs.replace(each, formats="json") for each in notes or ()]
-        elif section.key == "completions_per_s":  # seconds count from the first success
-            counts = [*dropwhile(lambda count: not count, stats.completions())]
-            rows = [{"second": at, "requests": count} for at, count in enumerate(counts, 1)]
-            series = [structs.replace(each, rows=rows) for each in series]
         elif section.key.startswith("by_"):
             tables = [structs.replace(each, formats="json") for each in section.tables]
             section = structs.replace(section, tables=tables, formats="json")
-        sections.append(structs.replace(section, facts=facts, notes=notes, series=series))
+        sections.append(structs.replace(section, facts=facts, notes=notes))
     return structs.replace(report, sections=sections, legacy=True)
 
 
@@ -496,6 +492,8 @@ def _figures_of_0_3_9(report: Report, stats: RunStats) -> Iterator[tuple[str, An
         yield "started_at_s", header.started_at
         yield "ended_at_s", ended_s
         yield "duration_s", None if ended_s is None else ended_s - header.started_at
+    # Seconds count from the first success.
+    yield "completions_per_s", [*dropwhile(lambda count: not count, stats.completions())]
     counts = report["workers"]["requests_by_worker_id"].values()
     if counts:
         # Python 2 rounds integer divisions down: 5000 requests of 3 workers had an average of

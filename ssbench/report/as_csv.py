@@ -79,20 +79,15 @@ def render_csv(report: Report) -> str:
 def rps_csv(report: Report) -> str:
     """A run's requests-per-second histogram: successes completed in each second, as in ssbench
     0.3.9."""
-    return _series(report, "completions_per_s", csv.QUOTE_NONNUMERIC)
+    counts = report["completions_per_s"]["completions_per_s"]
+    return _text(["Seconds Since Start", "Requests Completed"], enumerate(counts, 1))
 
 
 def time_series_csv(report: Report) -> str:
     """A run by seconds."""
-    return _series(report, "seconds", csv.QUOTE_MINIMAL)
-
-
-def _series(report: Report, key: str, quoting: int) -> str:
-    """The rows of a series of a report, under a line of names."""
-    found = next(s for section in report.sections for s in section.series if s.key == key)
-    columns = [found.x, *found.y]
-    lines = [[_cell(row[column.key], column) for column in columns] for row in found.rows]
-    return _text([column.csv or column.key for column in columns], lines, quoting)
+    (table,) = report["seconds"].tables
+    lines = ([_cell(row[column.key], column) for column in table.columns] for row in table.rows)
+    return _text([column.key for column in table.columns], lines, csv.QUOTE_MINIMAL)
 
 
 def _text(

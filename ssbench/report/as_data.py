@@ -30,7 +30,6 @@ from ssbench.report.model import (
     Report,
     Row,
     Section,
-    Series,
     Sparse,
     Table,
     Unit,
@@ -66,16 +65,14 @@ def _indented(value: Any) -> str:
 
 
 def _section(section: Section) -> Any:
-    blocks: list[Table | Series] = [*section.tables, *section.series]
-    blocks = [each for each in blocks if "json" in each.formats]
-    notes = None if section.notes is None else _value(section.notes, WORD)
-    if [each.key for each in blocks] == [section.key]:
-        return _value(blocks[0], WORD)
     facts = [fact for fact in section.facts if "json" in fact.column.formats]
-    if not facts and not blocks and notes is not None:
-        return notes
     found = {fact.column.key: _value(fact.value, fact.column.unit) for fact in facts}
-    found |= {each.key: _value(each, WORD) for each in blocks}
+    found |= {each.key: _value(each, WORD) for each in section.tables if "json" in each.formats}
+    notes = None if section.notes is None else _value(section.notes, WORD)
+    if [*found] == [section.key]:
+        return found[section.key]
+    if not found and notes is not None:
+        return notes
     found |= {"notes": notes} if notes else {}
     return found if any(value is not None for value in found.values()) else None
 
@@ -87,10 +84,6 @@ def _value(value: Any, unit: Unit) -> Any:
             return [_row(value.columns, row) for row in value.rows]
         columns = [column for column in value.columns if column.key != value.by]
         return {row[value.by]: _row(columns, row) for row in value.rows}
-    if isinstance(value, Series):
-        if len(value.y) == 1:
-            return [row[value.y[0].key] for row in value.rows]
-        return [_row((value.x, *value.y), row) for row in value.rows]
     if isinstance(value, Distribution):
         return {
             "count": value.count,

@@ -199,6 +199,25 @@ def as_row(facts: Iterable[Fact]) -> Row:
 SCHEMA_VERSION = fact("schema_version", 1, COUNT, "json")
 
 
+class LazyRows(Sequence[Row]):
+    """Rows that are computed whenever they are read.
+
+    :param make: gives a new iterator over them.
+    """
+
+    def __init__(self, make: Callable[[], Iterator[Row]]) -> None:
+        self._make = make
+
+    def __iter__(self) -> Iterator[Row]:
+        return self._make()
+
+    def __len__(self) -> int:
+        return sum(1 for _row in self)
+
+    def __getitem__(self, at: Any) -> Any:
+        return list(self)[at]
+
+
 class Table(Struct, frozen=True):
     """Rows of the same columns.
 
@@ -231,22 +250,6 @@ def shown_columns(columns: Iterable[Column], rows: Sequence[Row]) -> list[Column
     ]  # fmt: skip
 
 
-class Series(Struct, frozen=True):
-    """Figures over time: ``y`` at each ``x``, which rises from 1 without a gap.
-
-    JSON lists the values of a single ``y``, and rows of several.
-
-    :param rows: can be iterated over many times; long ones are computed only when read.
-    """
-
-    key: str
-    x: Column
-    y: Sequence[Column]
-    rows: Iterable[Row]
-    title: str = ""
-    formats: Formats = ALL
-
-
 class Level(Enum):
     """How grave a note is, from the gravest on; the same in all formats."""
 
@@ -270,19 +273,6 @@ class Note(Struct, frozen=True):
     formats: Formats = ALL
 
 
-class LazyRows:
-    """Rows that are computed whenever they are read.
-
-    :param make: gives a new iterator over them.
-    """
-
-    def __init__(self, make: Callable[[], Iterator[Row]]) -> None:
-        self._make = make
-
-    def __iter__(self) -> Iterator[Row]:
-        return self._make()
-
-
 def plain_note(sentence: str) -> Note:
     """A line for people, without figures."""
     return Note(Level.PLAIN, sentence, formats="text")
@@ -291,9 +281,9 @@ def plain_note(sentence: str) -> Note:
 class Section(Struct, frozen=True):
     """A part of a report.
 
-    JSON nests its facts, tables and series under ``key``, on top where that is "". A section of
-    one table or series of the same key is that, one of notes is a list, and one of which nothing
-    is known is null.
+    JSON nests its facts and tables under ``key``, on top where that is "". A section of one fact
+    or table of the same key is that, one of notes is a list, and one of which nothing is known is
+    null.
 
     :param title: its heading in text, where no layout gives it another place.
     :param notes: None where this section never has any.
@@ -304,7 +294,6 @@ class Section(Struct, frozen=True):
     title: str = ""
     facts: Sequence[Fact] = ()
     tables: Sequence[Table] = ()
-    series: Sequence[Series] = ()
     notes: Sequence[Note] | None = None
     prefix: str | None = None
     formats: Formats = ALL
@@ -322,11 +311,9 @@ class Section(Struct, frozen=True):
         return as_row(self.facts)
 
 
-def section_of(block: Table | Series, title: str = "", formats: Formats = ALL) -> Section:
-    """The section of a single table or series."""
-    if isinstance(block, Table):
-        return Section(block.key, title, tables=[block], formats=formats)
-    return Section(block.key, title, series=[block], formats=formats)
+def section_of(table: Table, title: str = "", formats: Formats = ALL) -> Section:
+    """The section of a single table."""
+    return Section(table.key, title, tables=[table], formats=formats)
 
 
 class Line(Struct, frozen=True):

@@ -55,7 +55,6 @@ from ssbench.report.model import (
     Report,
     Row,
     Section,
-    Series,
     Table,
     all_percentiles,
     as_row,
@@ -111,7 +110,7 @@ def of_run(
         section_of(_errors("errors", stats, Phase.RUN)),
         Section("phase_errors", tables=[_errors(each.name, stats, each) for each in _AROUND]),
         _workers(stats),
-        _completions(stats),
+        Section("completions_per_s", facts=[_completions(stats)]),
         section_of(_stages(stats, percents)),
         _seconds(stats),
         Section("steadiness", notes=notes.steadiness_notes(stats)),
@@ -413,12 +412,8 @@ def _workers(stats: RunStats) -> Section:
     return Section("workers", facts=facts)
 
 
-def _completions(stats: RunStats) -> Section:
-    """Its CSV has the headings of ssbench 0.3.9."""
-    x = Column("second", COUNT, csv="Seconds Since Start")
-    y = Column("requests", COUNT, csv="Requests Completed")
-    rows = [{x.key: at, y.key: count} for at, count in enumerate(stats.completions(), 1)]
-    return section_of(Series("completions_per_s", x, [y], rows, formats="json"))
+def _completions(stats: RunStats) -> Fact:
+    return fact("completions_per_s", stats.completions(), COUNT, "json")
 
 
 def _stage(stats: RunStats, index: int, percents: Sequence[float]) -> list[Fact]:
@@ -462,15 +457,15 @@ def _in_time(stats: RunStats, stage: int) -> list[Fact]:
 
 def _seconds(stats: RunStats) -> Section:
     columns = [
+        Column("second", COUNT),
         Column("operations", COUNT),
         Column("errors", COUNT),
         Column("moved_bytes", BYTES),
         *(percentile_column(of, p) for of in ("service", "response") for p in _OF_SECONDS),
         Column("in_flight", COUNT),
     ]
-    x = Column("second", COUNT)
     rows = LazyRows(partial(_of_seconds, stats))
-    return section_of(Series("seconds", x, columns, rows, formats="json"))
+    return section_of(Table("seconds", columns, rows, formats="json"))
 
 
 def _of_seconds(stats: RunStats) -> Iterator[Row]:

@@ -432,28 +432,22 @@ def section_lines(section: Section, most: int | None) -> Iterator[str]:
             column = fact.column
             yield f"{column.title or column.key}: {cell_text(fact.value, column, symbol=True)}"
     for table in section.tables:
-        yield from _table_lines(table.title, table.columns, table.rows, table.formats, most)
-    for series in section.series:
-        columns = (series.x, *series.y)
-        yield from _table_lines(series.title, columns, list(series.rows), series.formats, most)
+        if "text" in table.formats and table.rows:
+            yield from _table_lines(table, most)
 
 
-def _table_lines(
-    title: str, columns: Sequence[Column], rows: Sequence[Row], formats: str, most: int | None
-) -> Iterator[str]:
+def _table_lines(table: Table, most: int | None) -> Iterator[str]:
     """Headings with their units above aligned figures."""
-    if "text" not in formats or not rows:
-        return
-    columns = shown_columns(columns, rows)
+    columns = shown_columns(table.columns, table.rows)
     lines = [[heading(column) for column in columns]]
-    lines += [[cell_text(row[column.key], column) for column in columns] for row in rows]
+    lines += [[cell_text(row[column.key], column) for column in columns] for row in table.rows]
     if columns[-1].unit is WORD:  # text, on the left, of any width if all else fits
         longest = max(len(cells[-1]) for cells in lines)
         lines = [[*cells[:-1], cells[-1].ljust(longest)] for cells in lines]
         before = sum(max(map(len, cells)) + 2 for cells in list(zip(*lines, strict=True))[:-1])
         most = None if most and before < most else most
-    if title:
-        yield title
+    if table.title:
+        yield table.title
     yield from aligned(lines, most)
 
 

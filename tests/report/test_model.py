@@ -17,10 +17,10 @@ from ssbench.report.model import (
     LATENCY,
     SECONDS,
     Column,
+    LazyRows,
     Level,
     Note,
     Section,
-    Series,
     Table,
     all_percentiles,
     fact,
@@ -46,18 +46,16 @@ def test_a_new_block_of_figures_is_in_every_format() -> None:
         [fact("city", city, COUNT), fact("delay_s", delay, LATENCY)]
         for city, delay in (("Ulm", 2_500_000), ("Bonn", None))
     ]
-    times = Series(
+    load = Table(
         "load",
-        Column("second", COUNT),
-        [Column("lag_s", SECONDS), Column("jobs", COUNT)],
-        [{"second": 1, "lag_s": 0.25, "jobs": 7}],
+        [Column("second", COUNT), Column("lag_s", SECONDS), Column("jobs", COUNT)],
+        LazyRows(lambda: iter([{"second": 1, "lag_s": 0.25, "jobs": 7}])),
     )
     section = Section(
         "network",
         "NETWORK",
         facts=[fact("round_trip_s", 1_234_567, LATENCY, title="Round trip")],
-        tables=[Table.of("cities", rows, by="city")],
-        series=[times],
+        tables=[Table.of("cities", rows, by="city"), load],
         notes=[Note(Level.WARNING, "it is slow", {"note": "slow"})],
     )
     report = REPORTS["small/normal"]()
@@ -76,8 +74,11 @@ def test_a_new_block_of_figures_is_in_every_format() -> None:
         "notes": [{"note": "slow", "severity": "warning", "sentence": "it is slow"}],
     }
     names, values = render(report, "csv").splitlines()
-    assert names.endswith('"network_round_trip_s","cities_Ulm_delay_s","cities_Bonn_delay_s"')
-    assert values.endswith('0.001234567,0.0025,""')
+    assert names.endswith(
+        '"network_round_trip_s","cities_Ulm_delay_s","cities_Bonn_delay_s","load_1_second",'
+        '"load_1_lag_s","load_1_jobs"'
+    )
+    assert values.endswith('0.001234567,0.0025,"",1,0.25,7')
 
 
 def test_a_new_figure_is_in_every_format(monkeypatch: pytest.MonkeyPatch) -> None:
