@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import chain, islice, repeat
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_type_hints
@@ -372,8 +372,9 @@ def packed_count(packed: bytes, columns: int) -> int:
     return count
 
 
+@lru_cache(maxsize=128)
 def batch_decoder(
-    names: Sequence[str], wanted: Collection[str]
+    names: tuple[str, ...], wanted: frozenset[str] = frozenset(RESULT_COLUMNS)
 ) -> msgspec.msgpack.Decoder[tuple[Any, ...]]:
     """Reads stored batches of results with these columns, as ``(count, packed column, ...)``.
 

@@ -7,7 +7,7 @@ All are frozen structs except the batches, which are columns.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Annotated, Any
 
 import msgpack
@@ -128,7 +128,7 @@ class ResultBatch(Struct, dict=True):
     @cached_property
     def columns(self) -> Mapping[str, Any]:
         """The packed columns; unknown ones are unread."""
-        _count, *columns = typed(_decoder(self.names).decode, self.packed, "malformed results")
+        _count, *columns = typed(batch_decoder(self.names).decode, self.packed, "malformed results")
         return dict(zip(self.names, columns, strict=True))
 
     def column(self, name: str) -> Sequence[Any]:
@@ -137,11 +137,6 @@ class ResultBatch(Struct, dict=True):
         if packed is _MISSING:
             packed = default_column(RESULT_COLUMNS[name], self.count)
         return unpack_named(name, packed, self.count)
-
-
-@lru_cache(maxsize=64)
-def _decoder(names: tuple[str, ...]) -> Any:
-    return batch_decoder(names, RESULT_COLUMNS)
 
 
 class HostRecord(Struct, frozen=True):

@@ -10,7 +10,8 @@ A byte may unfold into 64 of memory, so readers of more than a few KB bound the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import msgpack
@@ -36,7 +37,7 @@ def unpack(data: bytes, max_length: int, max_items: int) -> Any:
             strict_map_key=True,
             max_ext_len=0,
             ext_hook=_no_extension,
-            object_hook=_with_text_keys,
+            object_hook=partial(_with_keys, kind=str),
         )
     budget = Budget(max_items)
     return msgpack.unpackb(
@@ -53,20 +54,16 @@ def unpack(data: bytes, max_length: int, max_items: int) -> Any:
 
 
 def stream_unpacker(
-    max_object: int, max_array: int, max_map: int, budget: Budget | None = None, *, raw: bool
+    max_object: int, max_array: int, max_map: int, budget: Budget, *, raw: bool
 ) -> Any:
     """A msgpack.Unpacker: feed it bytes and iterate over the objects; both raise FAULTS.
 
     :param max_object: bytes; up to twice as many may be fed and not yet read.
     :param max_array: items of an array.
     :param max_map: entries of a map.
-    :param budget: counts what objects unfold to; None: no bound but those above.
+    :param budget: counts what objects unfold to.
     :param raw: strings, keys among them, come as bytes.
     """
-    hooks: dict[str, Callable[[Any], Any]] = {"object_hook": _with_text_keys}
-    if budget:
-        map_hook = budget.spend_raw_map if raw else budget.spend_map
-        hooks = {"list_hook": budget.spend, "object_hook": map_hook}
     return msgpack.Unpacker(
         raw=raw,
         strict_map_key=True,
@@ -75,7 +72,8 @@ def stream_unpacker(
         max_map_len=max_map,
         max_ext_len=0,
         ext_hook=_no_extension,
-        **hooks,
+        list_hook=budget.spend,
+        object_hook=budget.spend_raw_map if raw else budget.spend_map,
     )
 
 
@@ -102,19 +100,15 @@ class Budget:
 
     def spend_map(self, items: Mapping[Any, Any]) -> Any:
         """Count a map and check its keys; gives it."""
-        return self.spend(_with_text_keys(items))
+        return self.spend(_with_keys(items, str))
 
     def spend_raw_map(self, items: Mapping[Any, Any]) -> Any:
         """As ``spend_map``, where strings are bytes."""
-        return self.spend(_with_keys(items, {bytes}))
+        return self.spend(_with_keys(items, bytes))
 
 
-def _with_text_keys(items: Mapping[Any, Any]) -> Mapping[Any, Any]:
-    return _with_keys(items, {str})
-
-
-def _with_keys(items: Mapping[Any, Any], kinds: set[type]) -> Mapping[Any, Any]:
-    if items and not (set(map(type, items)) <= kinds and max(map(len, items)) <= MAX_KEY):
+def _with_keys(items: Mapping[Any, Any], kind: type) -> Mapping[Any, Any]:
+    if items and not (set(map(type, items)) == {kind} and max(map(len, items)) <= MAX_KEY):
         raise ValueError("a map with other keys than short text")
     return items
 
