@@ -130,6 +130,8 @@ def _repeated(values: Sequence[int], counts: Sequence[int]) -> Ints:
 
 def exact_sum(values: Ints) -> int:
     """The sum, exact for any of ``as_ints``, of up to 2**31 values."""
+    if len(values) and _is_constant(values):
+        return int(values[0]) * len(values)
     if values.dtype == object:
         return int(values.sum())
     return (int((values >> _HALF).sum()) << _HALF) + int((values & _LOW_HALF).sum())
@@ -466,16 +468,6 @@ class PhaseResults:
         return bool((self.column("due_ns") != NONE_NS).any())
 
     @cached_property
-    def has_items(self) -> bool:
-        """Whether any row lists entries, or handles several objects."""
-        return bool(self.column("items").any()) or self.has_pages
-
-    @cached_property
-    def has_pages(self) -> bool:
-        """Whether any row is a whole listing."""
-        return bool(self.column("pages").any())
-
-    @cached_property
     def times_ns(self) -> Ints:
         """What decides to which stage a row belongs: its due time, or else its start."""
         starts = self.column("start_ns")
@@ -612,17 +604,12 @@ def _parts_of(batch: ResultBatch) -> dict[int, ObjectParts]:
     return found
 
 
-@lru_cache(maxsize=64)
-def _decoder(names: tuple[str, ...]) -> Any:
-    return batch_decoder(names, _READ)
-
-
 def _unpacked(names: tuple[str, ...], batches: Sequence[ResultBatch]) -> list[tuple[Any, ...]]:
     """What each batch unpacks to.
 
     :raises MessageError: if one is malformed.
     """
-    decode = _decoder(names).decode
+    decode = batch_decoder(names, _READ).decode
     try:
         return [decode(batch.packed) for batch in batches]
     except unpacking.FAULTS as error:
@@ -763,16 +750,6 @@ class ResultGroup:
             closed = self.column("due_ns") == NONE_NS
             return np.where(closed, self.column("start_ns"), self.ends_ns), self.ends_ns
         return self.column("start_ns"), self.ends_ns
-
-    @cached_property
-    def items(self) -> Ints | None:
-        """Entries listed, or objects handled, of each row; None if no row has any."""
-        return self.column("items") if self._results.has_items else None
-
-    @cached_property
-    def pages(self) -> Ints | None:
-        """Pages of each row's listing; None if no row has any."""
-        return self.column("pages") if self._results.has_pages else None
 
     @cached_property
     def bytes_moved(self) -> int:

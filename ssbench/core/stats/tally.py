@@ -199,19 +199,13 @@ class Counts(Struct):
         else:
             self.count += len(group)
             self.bytes_moved += group.bytes_moved
-            if group.items is not None:
-                self.items += exact_sum(group.items)
-            if group.pages is not None:
-                self.pages += exact_sum(group.pages)
-        for name in COUNTERS:
-            column = group.column(name)
-            if column.any():
-                setattr(self, name, getattr(self, name) + exact_sum(column))
+        for name in COUNTERS if group.failed else (*COUNTERS, "items", "pages"):
+            setattr(self, name, getattr(self, name) + exact_sum(group.column(name)))
         if timed:
             first_ns, last_ns = int(group.column("start_ns").min()), int(group.ends_ns.max())
             self.span(origin_ns + first_ns, origin_ns + last_ns)
 
-    def add_shares(self, operations: int, moved_bytes: int, items: int = 0, pages: int = 0) -> None:
+    def add_shares(self, operations: int, moved_bytes: int, items: int, pages: int) -> None:
         """Add what successes count for in the window of the rates, in units of 1 / SHARE."""
         self.shares += operations
         self.byte_shares += moved_bytes

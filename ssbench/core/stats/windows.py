@@ -279,8 +279,8 @@ class Windows:
         return stages
 
     def shares(self, group: ResultGroup) -> Iterator[tuple[int, list[int]]]:
-        """(stage, [operations, bytes]) of successes in the window of its rate, in units of
-        1 / SHARE; then items and pages, if results have them.
+        """(stage, [operations, bytes, items, pages]) of successes in the window of its rate, in
+        units of 1 / SHARE.
 
         Rows that arrive before an edge is known ended before it. Rows that cross more edges than
         the budget has time for count where they began.
@@ -288,11 +288,7 @@ class Windows:
         cuts = self._rates
         lows, highs = group.extents_ns
         at, last = cuts.part_of(int(lows.min())), cuts.part_of(int(highs.max()))
-        weights = [group.column("bytes_moved")]
-        if group.items is not None:
-            weights.append(group.items)
-        if group.pages is not None:
-            weights.append(group.pages)
+        weights = [group.column(name) for name in ("bytes_moved", "items", "pages")]
         given = [0] * (1 + len(weights))
         for edge_ns in cuts.edges[at + 1 : last + 1]:
             crossing = int(np.count_nonzero((lows < edge_ns) & (highs > edge_ns)))

@@ -346,4 +346,4 @@ def test_shares_of_adjacent_windows_add_up_to_the_count(
         for start, took, due in rows
     ]
     found = counted(made, sorted(begins_ns))
-    assert found == [len(made) * each * SHARE for each in (1, SIZE, 3)]
+    assert found == [len(made) * each * SHARE for each in (1, SIZE, 3, 0)]
