@@ -406,6 +406,11 @@ def pack_ints(lists: Sequence[Sequence[int]]) -> list[Any]:
     return [pack_column(list(map(len, lists))), pack_column(flat) if flat else 0]
 
 
+#: Columns of lists of which none is of several equal numbers: objects of one operation, and
+#: summaries of parts. Equal numbers alone would unfold from a few bytes to any size.
+_VARIED = frozenset({"others", "parts"})
+
+
 def unpack_lengths(packed: Any, count: int) -> Sequence[int]:
     """The lengths of the ``count`` lists of ``pack_ints``, which stay packed: any count of equal
     numbers takes a byte.
@@ -463,6 +468,8 @@ def unpack_named(name: str, packed: Any, count: int) -> Sequence[Any]:
 
     :raises MessageError: if it is malformed.
     """
+    if name in _VARIED and type(packed[1]) is int and max(unpack_lengths(packed, count)) > 1:
+        raise MessageError(f"{name} that no operation can have")
     return _UNPACKERS[RESULT_COLUMNS[name].kind](packed, count)
 
 

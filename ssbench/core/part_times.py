@@ -9,10 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
-
-from ssbench.core.columns import unpack_ints
-from ssbench.core.errors import MessageError
 
 MOST = 256  #: times in one summary: 1 KiB
 _HEAD = 3
@@ -30,18 +26,6 @@ def summary(times_ns: Sequence[int], urls: Sequence[int]) -> tuple[int, ...]:
     ascending = sorted(times_ns)
     kept = [ascending[last] for last in _lasts(count)]
     return count, slowest, urls[slowest], *(-(-each // 1000) for each in kept)
-
-
-def unpack_parts(packed: Any, count: int) -> list[tuple[int, ...]]:
-    """The summaries in a packed column of ``count`` rows, () for none.
-
-    :raises MessageError: if it is malformed, or of equal numbers alone: no summary is that, and a
-        few bytes would unfold to any size.
-    """
-    lengths, numbers = packed
-    if type(numbers) is int and lengths != 0:
-        raise MessageError("parts that no operation can have")
-    return unpack_ints(packed, count)
 
 
 def weights(count: int) -> list[int]:

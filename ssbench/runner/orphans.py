@@ -22,6 +22,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from ssbench import statfile
+from ssbench.core.columns import unpack_lengths
 from ssbench.core.errors import MessageError, StorageError, UsageError
 from ssbench.core.model import Phase
 from ssbench.core.naming import (
@@ -119,12 +120,18 @@ class OrphanedObjects:
     def add(self, batch: ResultBatch) -> None:
         self._results += batch.count
         # Only operations on several objects have these, so most batches need no lists of them.
-        lists = [
-            batch.column(name) if name in batch.columns else repeat((), batch.count)
-            for name in ("others", "statuses")
-        ]
+        others_of: Iterable[Sequence[int]] = repeat((), batch.count)
+        statuses_of: Iterable[Sequence[int]] = repeat((), batch.count)
+        objects = batch.count
+        if "others" in batch.columns:
+            others_of = batch.column("others")
+            objects += sum(map(len, others_of))
+        if "statuses" in batch.columns:
+            if sum(unpack_lengths(batch.columns["statuses"], batch.count)) > objects:
+                raise MessageError("results of more statuses than objects")
+            statuses_of = batch.column("statuses")
         for operation, size_class, number, error, unknown, others, statuses in zip(
-            *map(batch.column, _RESULT_COLUMNS), *lists, strict=True
+            *map(batch.column, _RESULT_COLUMNS), others_of, statuses_of, strict=True
         ):
             row = self._operations.get(operation)
             if row is None or row.target is Target.CONTAINER:

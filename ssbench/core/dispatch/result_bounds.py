@@ -17,6 +17,7 @@ from ssbench.core.columns import (
     RESULT_COLUMNS,
     WIDTHS,
     unpack_lengths,
+    unpack_named,
 )
 from ssbench.core.errors import MessageError
 from ssbench.core.model import (
@@ -29,7 +30,7 @@ from ssbench.core.model import (
     SizeClass,
 )
 from ssbench.core.operations import OPERATIONS
-from ssbench.core.part_times import is_possible, unpack_parts
+from ssbench.core.part_times import is_possible
 
 #: How far a worker's times may be off: it counts from the phase's start on the master's clock, and
 #: the offset between the clocks is not well known at first.
@@ -150,7 +151,7 @@ def _optional_within(count: int, columns: Sequence[Any], latest_ns: int) -> bool
     for name, column in zip(OPTIONAL_COLUMNS, columns, strict=False):
         kind, most = RESULT_COLUMNS[name].kind, _MOST_OPTIONAL.get(name, latest_ns)
         if name == "parts":
-            possible = all(map(is_possible, unpack_parts(column, count)))
+            possible = all(map(is_possible, unpack_named(name, column, count)))
         elif kind == "ints":
             listed = sum(unpack_lengths(column, count))
             possible = _within([column[1]], listed, [(0, most)])

@@ -40,7 +40,7 @@ from ssbench.core.model import (
     crowd_of_group,
     identity_of_group,
 )
-from ssbench.core.part_times import is_possible, unpack_parts
+from ssbench.core.part_times import is_possible
 from ssbench.core.records import ResultBatch
 from ssbench.core.stats.budget import OTHERS
 
@@ -589,18 +589,15 @@ def _parts_of(batch: ResultBatch) -> dict[int, ObjectParts]:
     """By row; none of those that are malformed."""
     found: dict[int, ObjectParts] = {}
     with suppress(MessageError):
-        packed = batch.columns.get("parts", (0, 0))
-        if packed[0] == 0:
+        if "parts" not in batch.columns:
             return found
-        names = "part_id", "object", "bytes_moved"
-        known = zip(*(batch.column(name) for name in names), strict=True)
-        for row, (summary, each) in enumerate(
-            zip(unpack_parts(packed, batch.count), known, strict=True)
-        ):
+        names = "parts", "part_id", "object", "bytes_moved"
+        rows = zip(*(batch.column(name) for name in names), strict=True)
+        for row, (summary, *known) in enumerate(rows):
             if summary and is_possible(summary):
                 count, slowest, url, *times_us = summary
                 url = batch.urls[url] if url < len(batch.urls) else url
-                found[row] = ObjectParts(count, slowest, url, times_us, *each)
+                found[row] = ObjectParts(count, slowest, url, times_us, *known)
     return found
 
 
