@@ -168,7 +168,6 @@ MESSAGES: dict[str, dict[str, str]] = {
         "is not UTF-8 text": "save the file as UTF-8; or it is another kind of file",
         "has more than ..., which no such file needs": "check the file's name",
         "isn't overwritten: ...": "name another place with -s",
-        "isn't overwritten|: it is no device": "name another place with -s",
         "is there already|; --force": "",
         "it is empty|: no run": "the run ended before it began",
         "it is no stat file|: it is not": "check the name that -s gives",

@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any, TextIO
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError, gravest
 from ssbench.core.option import Option
 from ssbench.core.text import plural, printable
-from ssbench.host.files import OutputFile
+from ssbench.host.files import OutputFile, open_file
 from ssbench.host.process import discard
 from ssbench.report import render, render_html
 
@@ -251,11 +251,13 @@ def _is_file(path: str) -> bool:
 
 
 def _spare_stat_file(path: str) -> None:
-    with suppress(OSError):  # writing will report it
+    begin = b""
+    with suppress(OSError, UsageError):  # writing will report it
         if Path(path).is_file():
-            with open(path, "rb") as old:
-                if old.read(len(_GZIP)) == _GZIP:
-                    raise UsageError(f"{path}: is a stat file and is not overwritten")
+            with open_file(path) as old:
+                begin = old.read(len(_GZIP))
+    if begin == _GZIP:
+        raise UsageError(f"{path}: is a stat file and is not overwritten")
 
 
 def prepare_streams() -> None:

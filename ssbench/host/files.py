@@ -24,6 +24,8 @@ _PLACED = "another user has placed it there"
 _LINKED = "it has another name (a hard link), and another user may have made this one"
 _MOST_LINKS = 40  #: that lead from one to the next, as in Linux
 _NO_FILE = "has to be a regular file, and is "
+_ANYTHING = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+_FOLDER = _ANYTHING | os.O_DIRECTORY
 _KINDS = {
     stat.S_IFDIR: "a folder", stat.S_IFIFO: "a FIFO", stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket",
@@ -116,8 +118,7 @@ def read_found(path: str | os.PathLike[str]) -> str:
 def check_found(path: str | os.PathLike[str]) -> None:
     """:raises UsageError: another user has placed this file in a folder for everybody."""
     with suppress(OSError):  # reading it will say so
-        folder = os.stat(os.path.dirname(path) or ".")
-        is_shared = folder.st_mode & stat.S_IWOTH or _is_shared(folder)
+        is_shared = _is_for_everybody(os.stat(os.path.dirname(path) or "."))
         if is_shared and _is_of_others(os.lstat(path)):
             raise UsageError(f"{_named(os.fspath(path), '')}: {_PLACED}: work in another folder")
 
@@ -147,6 +148,97 @@ def _is_shared(folder: os.stat_result) -> bool:
     return bool(folder.st_mode & stat.S_ISVTX and folder.st_mode & _OTHERS_WRITE)
 
 
+def _is_for_everybody(folder: os.stat_result) -> bool:
+    """Also one in which everybody may delete and replace what is of others."""
+    return bool(folder.st_mode & stat.S_IWOTH) or _is_shared(folder)
+
+
+class Place:
+    """Where a file is, or will be: its folder, which stays open, and its name there. Close it.
+
+    Neither the folder nor a part of the way to it can be replaced meanwhile, and no link on that
+    way is followed that another user has placed where everybody may create files.
+
+    :raises OSError: there is no such folder, or such a link is on the way to it.
+    """
+
+    def __init__(self, path: str) -> None:
+        above, name = os.path.split(path)
+        self._name = name or "."
+        self.folder = _open_folder(above or ".")
+
+    def open(self, flags: int, mode: int = 0o600) -> int:
+        """As ``os.open``; a link is not followed."""
+        flags |= os.O_NOFOLLOW | os.O_CLOEXEC
+        return os.open(self._name, flags, mode, dir_fd=self.folder)
+
+    def why_placed(self, found: os.stat_result) -> str:
+        """As the function, of what is there."""
+        return why_placed(found, os.fstat(self.folder))
+
+    def remove(self, descriptor: int) -> None:
+        """Remove the file if it is still the one that is open here."""
+        with suppress(OSError):  # already gone, or stays: both are harmless
+            there = os.stat(self._name, dir_fd=self.folder, follow_symlinks=False)
+            if os.path.samestat(there, os.fstat(descriptor)):
+                os.unlink(self._name, dir_fd=self.folder)
+
+    def close(self) -> None:
+        if self.folder >= 0:
+            os.close(self.folder)
+        self.folder = -1
+
+
+def open_found(found: int, flags: int) -> int:
+    """Open what a descriptor (O_PATH) is of: its name may be another file's by now."""
+    return os.open(f"/proc/self/fd/{found}", flags | os.O_CLOEXEC)
+
+
+def _open_folder(path: str) -> int:
+    found = os.open(".", _FOLDER)
+    parts, links = _parts(path), 0
+    try:
+        while parts:
+            part = parts.pop() or "."
+            try:
+                inner = os.open(part, _FOLDER, dir_fd=found)
+            except NotADirectoryError:
+                links += 1
+                if links > _MOST_LINKS:
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP)) from None
+                parts += _parts(_target(part, found))
+            else:
+                os.close(found)
+                found = inner
+    except BaseException:
+        os.close(found)
+        raise
+    return found
+
+
+def _parts(path: str) -> list[str]:
+    """Of a path, the last one first."""
+    first, *rest = path.split("/")
+    return [*reversed(rest), first or "/"]
+
+
+def _target(name: str, folder: int) -> str:
+    """Where a link leads.
+
+    :raises OSError: it is none, or another user has placed it in a folder for everybody.
+    """
+    link = os.open(name, _ANYTHING, dir_fd=folder)
+    try:
+        facts = os.fstat(link)
+        if not stat.S_ISLNK(facts.st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        if _is_of_others(facts) and _is_for_everybody(os.fstat(folder)):
+            raise PermissionError(errno.EACCES, f"another user has placed the link {name} there")
+        return os.readlink("", dir_fd=link)
+    finally:
+        os.close(link)
+
+
 class OutputFile:
     """A file that the user names, open for writing; close it.
 
@@ -160,58 +252,54 @@ class OutputFile:
 
     def __init__(self, path: str, flags: int = 0, mode: int = 0o666) -> None:
         flags |= os.O_WRONLY | os.O_CLOEXEC
-        self.descriptor = self._folder = -1
-        self._name, self._is_new = "", False
+        self.descriptor = -1
+        self._place: Place | None = None
+        self._is_new = False
         for _ in range(_MOST_LINKS):
             if _is_descriptor(path) or path in ("/dev/stdout", "/dev/stderr"):
                 self.descriptor = os.open(path, flags)
                 return
-            above, name = os.path.split(path)
-            self._name = name or "."
-            self._folder = os.open(above or ".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+            self._place = Place(path)
             try:
-                target = self._open(flags | os.O_CREAT | os.O_NOFOLLOW, mode)
+                target = self._open(self._place, flags, mode)
             except BaseException:
                 self.close()
                 raise
             if target is None:
                 return
             self.close()
-            path = os.path.join(above, target)
+            path = os.path.join(os.path.dirname(path), target)
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
 
-    def _open(self, flags: int, mode: int) -> str | None:
+    def _open(self, place: Place, flags: int, mode: int) -> str | None:
         """None, or where the link leads that is there in place of a file."""
         with suppress(FileExistsError):
-            self.descriptor = os.open(self._name, flags | os.O_EXCL, mode, dir_fd=self._folder)
+            self.descriptor = place.open(flags | os.O_CREAT | os.O_EXCL, mode)
             self._is_new = True
             return None
-        found = os.open(self._name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._folder)
+        found = place.open(os.O_PATH)
         try:
             facts = os.fstat(found)
-            if why := why_placed(facts, os.fstat(self._folder)):
+            if why := place.why_placed(facts):
                 raise PermissionError(errno.EACCES, why)
             if stat.S_ISLNK(facts.st_mode):
                 return os.readlink("", dir_fd=found)
+            self.descriptor = open_found(found, flags)
         finally:
             os.close(found)
-        self.descriptor = os.open(self._name, flags, mode, dir_fd=self._folder)
         return None
 
     def discard(self) -> None:
         """Delete the file if it was new, and is still the one that was made."""
-        with suppress(OSError):
-            if self._is_new and os.path.samestat(
-                os.stat(self._name, dir_fd=self._folder, follow_symlinks=False),
-                os.fstat(self.descriptor),
-            ):
-                os.unlink(self._name, dir_fd=self._folder)
+        if self._is_new and self._place:
+            self._place.remove(self.descriptor)
 
     def close(self) -> None:
-        for fd in (self._folder, self.descriptor):
-            if fd >= 0:
-                os.close(fd)
-        self.descriptor = self._folder = -1
+        if self._place:
+            self._place.close()
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+        self.descriptor = -1
 
 
 def _is_descriptor(path: str) -> bool:

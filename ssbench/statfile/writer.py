@@ -7,7 +7,8 @@ import fcntl
 import os
 import re
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from io import BytesIO
 from pathlib import Path
@@ -17,7 +18,7 @@ from ssbench.core.columns import RESULT_COLUMNS, Schema
 from ssbench.core.errors import StatFileError, UsageError
 from ssbench.core.model import Phase
 from ssbench.core.records import Record, ResultBatch, RunFooter, RunHeader
-from ssbench.host.files import lock, private_folder, why_placed
+from ssbench.host.files import Place, lock, open_found, private_folder
 from ssbench.statfile.format import (
     BlockBuilder,
     begins_a_block,
@@ -44,6 +45,17 @@ class _ResultFile(NamedTuple):
     descriptor: int
     is_new: bool  #: there was no such file before
     readable: bool  #: it can be read again: False for /dev/null or a pipe
+    place: Place
+
+    def remove_new(self) -> None:
+        """Remove it if it is new; nothing is in it."""
+        if self.is_new:
+            self.place.remove(self.descriptor)
+
+    def close(self) -> None:
+        self.place.close()
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
 
 
 def default_path(
@@ -92,26 +104,40 @@ def default_path(
     return path
 
 
-def _open_file(path: str, *, overwrite: bool) -> _ResultFile:
+def _open_file(path: str, *, overwrite: bool, sinks: bool = True) -> _ResultFile:
     """Open a file for results, readable by its owner only. Devices and pipes are written to.
 
     :param overwrite: also replace an empty file or a stat file of the same user; any other existing
         file is refused.
+    :param sinks: False: a device or pipe is not opened (-1): closing a pipe would end its reader.
     :raises UsageError: if there is a file of that name, or a link.
     :raises StatFileError: path and cause, in one line.
     """
     try:
-        return _ResultFile(_open_new(path), True, True)
+        place = Place(path)
+    except OSError as error:
+        raise StatFileError(_not_written(path, error)) from error
+    try:
+        return _open_in(place, path, overwrite=overwrite, sinks=sinks)
+    except BaseException:
+        place.close()
+        raise
+
+
+def _open_in(place: Place, path: str, *, overwrite: bool, sinks: bool) -> _ResultFile:
+    try:
+        return _ResultFile(_open_new(place), True, True, place)
     except FileExistsError:
         pass
     except OSError as error:
         raise StatFileError(_not_written(path, error)) from error
-    mode = _mode_of(path)
-    if _is_sink(mode):
-        return _ResultFile(_open_sink(path), False, False)
-    if stat.S_ISREG(mode) and not overwrite:
-        raise UsageError(f"{path}: is there already; --force overwrites it")
-    return _ResultFile(_open_again(path), False, True)
+    with _found(place, path) as found:
+        mode = os.fstat(found).st_mode
+        if stat.S_ISCHR(mode) or stat.S_ISFIFO(mode):  # with nothing in it to be lost
+            return _ResultFile(_open_sink(found, path) if sinks else -1, False, False, place)
+        if stat.S_ISREG(mode) and not overwrite:
+            raise UsageError(f"{path}: is there already; --force overwrites it")
+        return _ResultFile(_open_again(found, path), False, True, place)
 
 
 def check_new(path: str, *, overwrite: bool) -> None:
@@ -119,23 +145,14 @@ def check_new(path: str, *, overwrite: bool) -> None:
 
     :raises UsageError: it can't.
     """
-    if _is_sink(_mode_of(path)):  # closing a pipe would end its reader
-        return
     try:
-        opened = _open_file(path, overwrite=overwrite)
-        if opened.is_new:
-            _remove(path)
-        os.close(opened.descriptor)
+        opened = _open_file(path, overwrite=overwrite, sinks=False)
+        opened.remove_new()
+        opened.close()
     except StatFileError as error:
         raise UsageError(str(error)) from error
     except OSError as error:  # network file systems may report one at the close
         raise UsageError(_not_written(path, error)) from error
-
-
-def _remove(path: str) -> None:
-    """Remove a file that has nothing in it."""
-    with suppress(OSError):  # already gone, or stays: both are harmless
-        os.unlink(path)
 
 
 def is_being_written(path: str | os.PathLike[str]) -> bool:
@@ -161,55 +178,49 @@ def _not_written(path: str, error: OSError, kept: str = "") -> str:
     return f"{path}: can't be written: {error.strerror}{kept}{hint}"
 
 
-def _open_new(path: str) -> int:
-    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    file = os.open(path, flags, 0o600)
+def _open_new(place: Place) -> int:
+    file = place.open(os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     lock(file)
     return file
 
 
-def _mode_of(path: str) -> int:
-    """What is there.
+@contextmanager
+def _found(place: Place, path: str) -> Iterator[int]:
+    """What is there (O_PATH).
 
     :raises UsageError: for a link, whose owner could choose where we write; or another user may
         have placed it there, as a FIFO of theirs, who would read the results.
+    :raises StatFileError: it is gone again.
     """
     try:
-        found, folder = os.lstat(path), os.stat(os.path.dirname(path) or ".")
-    except OSError:
-        return 0  # gone again; opening it will say so
-    if stat.S_ISLNK(found.st_mode):
-        raise UsageError(f"{path}: is a link, which isn't followed; name the file itself")
-    if why := why_placed(found, folder):
-        raise UsageError(f"{path}: can't be written: {why}; {_ELSEWHERE}")
-    return found.st_mode
-
-
-def _is_sink(mode: int) -> bool:
-    """Whether it is a device like /dev/null, or a pipe, with nothing in it to be lost."""
-    return stat.S_ISCHR(mode) or stat.S_ISFIFO(mode)
-
-
-def _open_sink(path: str) -> int:
-    # NONBLOCK: a pipe without a reader fails at once.
-    flags = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-    try:
-        file = os.open(path, flags)
+        found = place.open(os.O_PATH)
     except OSError as error:
         raise StatFileError(_not_written(path, error)) from error
-    if not _is_sink(os.fstat(file).st_mode):  # replaced since the check
-        os.close(file)
-        raise StatFileError(f"{path}: isn't overwritten: it is no device any more")
+    try:
+        facts = os.fstat(found)
+        if stat.S_ISLNK(facts.st_mode):
+            raise UsageError(f"{path}: is a link, which isn't followed; name the file itself")
+        if why := place.why_placed(facts):
+            raise UsageError(f"{path}: can't be written: {why}; {_ELSEWHERE}")
+        yield found
+    finally:
+        os.close(found)
+
+
+def _open_sink(found: int, path: str) -> int:
+    # NONBLOCK: a pipe without a reader fails at once.
+    try:
+        file = open_found(found, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    except OSError as error:
+        raise StatFileError(_not_written(path, error)) from error
     os.set_blocking(file, True)
     return file
 
 
-def _open_again(path: str) -> int:
+def _open_again(found: int, path: str) -> int:
     """Open an existing file, only if it is ours, and empty or a stat file."""
-    # NONBLOCK: opening a pipe would wait for its other end.
-    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        file = os.open(path, flags)
+        file = open_found(found, os.O_RDWR | os.O_NONBLOCK)
     except OSError as error:
         raise StatFileError(
             f"{path}: can't be overwritten: {error.strerror}; {_ELSEWHERE}"
@@ -258,7 +269,7 @@ class StatFileWriter:
 
     def __init__(self, file: _ResultFile, path: str) -> None:
         """Use ``create``."""
-        self._file, self._new, self.readable = file
+        self._opened, self._file, self.readable = file, file.descriptor, file.readable
         self._closed = False
         self._error = ""  # why writing failed
         self.path = path
@@ -396,7 +407,7 @@ class StatFileWriter:
         self._closed = True
         self._remove_if_empty()
         try:
-            os.close(self._file)
+            self._opened.close()
         except OSError as error:  # network file systems may report a full disk only now
             raise StatFileError(f"{self.path}: the end may be lost: {error.strerror}") from error
 
@@ -416,8 +427,8 @@ class StatFileWriter:
         )
 
     def _remove_if_empty(self) -> None:
-        if self._new and not self.blocks:
-            _remove(self.path)
+        if not self.blocks:
+            self._opened.remove_new()
 
     def _give_up(self) -> None:
         """Truncate a partly written block and close."""
@@ -426,7 +437,7 @@ class StatFileWriter:
         with suppress(OSError):  # readers skip the partial block at the end
             os.ftruncate(self._file, self.bytes_written)
         with suppress(OSError):  # of a network file system: the first error is reported
-            os.close(self._file)
+            self._opened.close()
 
     def __enter__(self) -> StatFileWriter:
         return self

@@ -7,6 +7,7 @@ import logging
 import os
 import re
 import resource
+import shutil
 import stat
 import sys
 from collections.abc import Iterator
@@ -201,6 +202,17 @@ def test_what_another_user_has_placed_is_not_written_and_no_other_file_is_delete
         with pytest.raises(UsageError, match=r"--csv .*out: can't be written: another user has"):
             check_writable(str(out), "--csv")
         out.unlink()
+    for folder in (tmp_path / "way", tmp_path / "a" / "b" / "way"):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.symlink_to(tmp_path)
+        folder.parent.chmod(0o1777)
+        for on in (folder / "mine", folder / "none" / "mine"):
+            with pytest.raises(SsbenchError, match="placed the link way there"):
+                write_result(["x"], str(on))
+        folder.parent.chmod(0o775)
+        write_result(["mine"], str(folder / "mine"))
+        folder.unlink()
+    shutil.rmtree(tmp_path / "a")
     free.write_text("theirs")
     free.chmod(0o606)
     write_result(["x"], str(free))
@@ -234,6 +246,17 @@ def test_outputs_go_where_own_links_lead(tmp_path: Path) -> None:
     for text in ("a longer one", "x"):
         write_result([text], str(first))
         assert (tmp_path / "folder" / "file").read_text() == text
+    way, back = tmp_path / "way", tmp_path / "folder" / "back"
+    way.symlink_to(tmp_path / "folder")
+    back.symlink_to("../way/../way")
+    for text, path in (("1", way / "file"), ("2", back / "file"), ("3", back / "../folder//file")):
+        write_result([text], f"{path}")
+        assert (tmp_path / "folder" / "file").read_text() == text
+    back.unlink()
+    back.symlink_to("../way/back")
+    for path, why in ((back, "Too many levels"), (first, "Not a directory"), (tmp_path, "Is a")):
+        with pytest.raises(SsbenchError, match=f"can't be written: {why}"):
+            write_result(["x"], f"{path}/{'x' * (path != tmp_path)}")
     second.unlink()
     second.symlink_to("first")
     with pytest.raises(SsbenchError, match="first: can't be written: Too many levels of symbolic"):

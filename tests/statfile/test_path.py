@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from ssbench.core.errors import StatFileError, UsageError
+from ssbench.host.files import Place
 from ssbench.statfile import StatFileWriter, check_new, default_path, is_being_written, read
 from tests.statfile.samples import FOOTER, HEADER, OLD, write_run
 
@@ -226,24 +227,62 @@ def test_results_do_not_go_into_what_another_user_has_placed(
     before = write_run(run)
     os.link(run, other)
     tmp_path.chmod(0o1777)
-    real = os.lstat
+    real = os.fstat
 
-    def lstat(path: str, **keywords: int) -> os.stat_result:
-        """As if a FIFO were another user's."""
-        facts = real(path, **keywords)
-        return os.stat_result([*facts[:4], os.geteuid() + stat.S_ISFIFO(facts.st_mode), *facts[5:]])
+    def fstat(file: int) -> os.stat_result:
+        """As if FIFOs and links were another user's."""
+        facts = real(file)
+        is_placed = stat.S_ISFIFO(facts.st_mode) or stat.S_ISLNK(facts.st_mode)
+        return os.stat_result([*facts[:4], os.geteuid() + is_placed, *facts[5:]])
 
-    monkeypatch.setattr("ssbench.statfile.writer.os.lstat", lstat)
+    monkeypatch.setattr("ssbench.host.files.os.fstat", fstat)
     end = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     for path, why in ((pipe, "another user has placed"), (other, r"it has another name \(a hard")):
         for create in (check_new, StatFileWriter.create):
             with pytest.raises(UsageError, match=f"{path.name}: can't be written: {why}"):
                 create(str(path), overwrite=True)
+    (tmp_path / "way").symlink_to(tmp_path)
+    new = str(tmp_path / "way" / "new")
+    with pytest.raises(UsageError, match="another user has placed the link way there; name"):
+        check_new(new, overwrite=False)
+    with pytest.raises(StatFileError, match="another user has placed the link way there; name"):
+        StatFileWriter.create(new)
     assert os.read(end, 1) == b""
     os.close(end)
     assert run.read_bytes() == before
     tmp_path.chmod(0o755)
     check_new(str(other), overwrite=True)
+
+
+def test_what_takes_the_place_of_a_file_is_neither_written_nor_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a folder where others may replace what is ours."""
+    folder, aside, run = tmp_path / "folder", tmp_path / "aside", tmp_path / "folder" / "run"
+    folder.mkdir()
+    real = Place.why_placed
+
+    def why_placed(place: Place, found: os.stat_result) -> str:
+        (folder / "mine").rename(run)
+        return real(place, found)
+
+    run.touch()
+    (folder / "mine").write_text("mine")
+    with monkeypatch.context() as patched:
+        patched.setattr(Place, "why_placed", why_placed)
+        with StatFileWriter.create(run, overwrite=True) as writer:
+            writer.write(HEADER)
+    assert run.read_text() == "mine"
+    new = folder / "new"
+    with StatFileWriter.create(new, hold=True):
+        folder.rename(aside)
+        folder.mkdir()
+        new.write_text("mine")
+    assert new.read_text() == "mine"
+    assert [*aside.iterdir()] == [aside / "run"]
+    with StatFileWriter.create(new.with_name("other"), hold=True):
+        new.rename(new.with_name("other"))
+    assert [path.read_text() for path in folder.iterdir()] == ["mine"]
 
 
 def test_a_file_in_use_is_recognised(tmp_path: Path) -> None:
