@@ -22,12 +22,13 @@ from ssbench.cli.start import Signals
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
 from ssbench.core.stats.budget import MEMORY
 from ssbench.core.stats.compare import comparison
+from ssbench.core.stats.thresholds import is_sparse
 from ssbench.core.text import latency_text, printable
 from ssbench.host.files import open_file
 from ssbench.live.web import Page, Query, WebServer
 from ssbench.report import render_html
 from ssbench.report.comparison import of_comparison
-from ssbench.report.model import Report, time_text
+from ssbench.report.model import SPARSE_MARK, SPARSE_NOTE, Report, time_text
 from ssbench.report.notes import unusual
 from ssbench.report.run import of_run
 from ssbench.runner.results import read_distinct, read_stats
@@ -86,12 +87,14 @@ class BrowseSite:
         if is_reading:
             Thread(target=self._folder.read_all, name="ssbench-browse", daemon=True).start()
         nonce = secrets.token_urlsafe(12)
+        rows = [_row(each) for each in files]
         return Page(
             _template().render(
                 fault="",
                 nonce=nonce,
                 folder=printable(self._folder.path),
-                rows=[_row(each) for each in files],
+                rows=rows,
+                note=SPARSE_NOTE if any(SPARSE_MARK in r["p50"] + r["p99"] for r in rows) else "",
                 sort=[_sort_values(each) for each in files],
                 is_reading=is_reading,
             ),
@@ -119,12 +122,18 @@ def _row(file: StatFile) -> dict[str, Any]:
         "errors": figures.get("errors"),
         "rate": "" if rate is None else f"{rate:,.1f}",
         "moved": "" if moved is None else f"{moved / 1e6:,.2f}",
-        "p50": latency_text(figures["p50_s"]) if figures else "",
-        "p99": latency_text(figures["p99_s"]) if figures else "",
+        "p50": _percentile(figures, 50) if figures else "",
+        "p99": _percentile(figures, 99) if figures else "",
         "fault": printable(file.fault),
         "is_known": file.is_known,
         "has_report": bool(figures),
     }
+
+
+def _percentile(figures: Mapping[str, Any], percent: int) -> str:
+    value = figures[f"p{percent}_s"]
+    few = is_sparse(percent, figures["operations"] - figures["errors"])
+    return f"{SPARSE_MARK * (few and value is not None)}{latency_text(value)}"
 
 
 def _sort_values(file: StatFile) -> list[str | float | None]:

@@ -114,6 +114,8 @@ def test_a_folder_is_listed_with_figures_and_faults(server: WebServer, folder: P
         assert len(rows) == 7
         assert 'type="checkbox"' in by_name["gold"]
         assert " ms</td>" in by_name["gold"]
+        assert re.search(r'>[\d.]+ ms</td><td class="n">~[\d.]+ ms</td>', by_name["gold"])
+        assert "~ marks a percentile with fewer than ten operations beyond it." in rows[-1]
         assert 'type="checkbox"' in by_name["damaged"]
         assert ">None<" not in by_name["cut"], "its number of users is unknown"
         assert '<td class="fault"></td>' not in by_name["damaged"]
