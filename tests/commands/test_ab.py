@@ -24,6 +24,8 @@ from ssbench.runner.single_run import Aborted, RunResult
 from tests.cli.shell import Said, Shell, free_ports, scenario, stat_file
 from tests.report import runs
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
 BROKEN = SsbenchError("the store is gone")
 LOST = -2  #: in place of a rate: of a run that ended with its last worker
 SHORT = -1  #: in place of a rate: of a run with fewer users than its scenario asks for

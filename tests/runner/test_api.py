@@ -37,6 +37,9 @@ SCENARIO: dict[str, Any] = {
 }  # fmt: skip
 
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
+
 @pytest.fixture(autouse=True)
 def _own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
