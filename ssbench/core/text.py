@@ -30,7 +30,6 @@ MAX_DURATION_S = 1_000_000_000
 _LONGEST_MISSPELT = 64  #: characters; difflib is quadratic
 
 DURATION_EXAMPLES = "2.5, 500ms, 90s, 15m or 2h"
-SIZE_EXAMPLES = "4096, 4k, 10MiB or 1.5GB"
 #: Fractions as text, because most processes need none, and ``fractions`` loads slowly.
 _SECONDS = {
     "us": "1/1000000", "µs": "1/1000000", "μs": "1/1000000", "ms": "1/1000", "s": "1", "m": "60",

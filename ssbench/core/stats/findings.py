@@ -155,11 +155,6 @@ class Arrivals(Struct, frozen=True):
         """Whether the load missed its rate."""
         return bool(self.missed_stages) or self.late > _LATE_SHARE * self.due
 
-    @property
-    def completed_share(self) -> float:
-        """Of what was due, what was completed by the end."""
-        return self.completed / self.due
-
 
 def arrivals(stats: RunStats) -> Arrivals | None:
     """The arrivals of an open loop.
