@@ -31,8 +31,11 @@ from ssbench.core.messages import (
     PROTOCOL,
     Ack,
     Bye,
+    Heartbeat,
     Jobs,
+    Network,
     NetworkCheck,
+    Profiled,
     Results,
     pack,
     unpack,
@@ -267,6 +270,24 @@ def test_a_worker_that_cannot_sample_is_not_waited_for(monkeypatch: pytest.Monke
         assert samples[0] == 0
 
 
+@pytest.mark.parametrize(
+    ("asked", "run", "kept"), [(True, "run1", 1), (False, "run1", 0), (True, "another", 0)]
+)
+def test_only_the_first_profile_is_kept_that_the_run_asked_for(
+    asked: bool, run: str, kept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def tells(scripted: ScriptedWorker, batch: Jobs, jobs: list[Job]) -> None:
+        for _ in range(3):
+            scripted.transport.send(Profiled(scripted.incarnation, run, {"a": 1}, 1, 1))
+        honest(scripted, batch, jobs)
+
+    monkeypatch.setattr(master_module, "PROFILES_NS", 0)
+    with scene(profile=asked) as here:
+        here.scripted(tells)
+        assert here.run(Ledger(4), users=4).counts.done == 4
+        assert [each.worker for each in here.told(ProfileRecord)].count(0) == kept
+
+
 # Who comes --------------------------------------------------------------------------------
 
 
@@ -384,6 +405,35 @@ def test_a_worker_that_is_gone_or_silent_measures_nothing() -> None:
         assert "no response of the worker within" in here.master.check_network(check, 0.1).fault
         gone = check._replace(incarnation=incarnation + 1)
         assert here.master.check_network(gone, 30.0).fault == "the worker is gone"
+
+
+def test_a_check_of_the_network_takes_only_the_answer_to_it() -> None:
+    lies: list[int] = []
+
+    def answers_another(heartbeat: Heartbeat) -> Heartbeat:
+        check = other.state and other.state.network
+        if check:
+            other.transport.send(Network(other.incarnation, check.number, None, "of another"))
+            lies.append(check.number)
+        return heartbeat
+
+    def answers_earlier(heartbeat: Heartbeat) -> Heartbeat:
+        check = asked.state and asked.state.network
+        if check and lies:
+            for number in (check.number - 1, check.number, check.number - 1):
+                asked.transport.send(Network(asked.incarnation, number, None, str(number)))
+        return heartbeat
+
+    with scene() as here:
+        ports = here.transport.ports
+        asked = ScriptedWorker(ports, honest, heartbeats=answers_earlier)
+        other = ScriptedWorker(ports, honest, worker_id="other", heartbeats=answers_another)
+        other.incarnation += 1
+        here.stack.enter_context(asked)
+        here.stack.enter_context(other)
+        here.master.gather_workers(2)
+        check = NetworkCheck(7, asked.incarnation, "store", 1, 1.0, 0, 1.0)
+        assert here.master.check_network(check, 30.0).fault == "7"
 
 
 # What goes wrong --------------------------------------------------------------------------

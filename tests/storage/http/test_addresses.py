@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from ssbench.core.errors import UsageError
+from ssbench.core.errors import StorageError, UsageError
 from ssbench.storage.http.addresses import (
     Endpoint,
     StorageUrl,
     parse_storage_url,
+    quoted_name,
 )
 from ssbench.storage.options import HttpSettings, client_context, http_settings
 from tests.servers.certificates import Certificates, make_certificates
@@ -121,3 +122,14 @@ def test_a_key_log_that_can_not_be_written_is_named(
     monkeypatch.setenv("SSLKEYLOGFILE", str(tmp_path / "absent" / "keys"))
     with pytest.raises(UsageError, match=r"^SSLKEYLOGFILE .*/absent/keys: No such file"):
         client_context(HttpSettings())
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../a", "a/..", "a/../b", "a/./b", "/."])
+def test_no_path_is_made_of_no_name_or_of_one_that_a_server_could_resolve(name: str) -> None:
+    """It would be that of another object, or of the container."""
+    with pytest.raises(StorageError, match=r"^not sent: "):
+        quoted_name(name)
+
+
+def test_a_name_is_quoted_but_for_what_is_safe() -> None:
+    assert quoted_name("a/.b/...?#%", safe="/") == "a/.b/...%3F%23%25"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tracemalloc
 from xml.sax.saxutils import escape
 
 import pytest
@@ -150,3 +151,19 @@ def test_a_region_is_a_short_word(said: str, region: str) -> None:
 ])  # fmt: skip
 def test_times_of_listings(text: str, expected: float) -> None:
     assert time_of(text) == expected
+
+
+@pytest.mark.parametrize("begin", [b"", listing()[:-20]], ids=["no listing", "a listing"])
+def test_an_entry_without_end_is_not_held(begin: bytes) -> None:
+    counter, piece = ItemCounter("", "", 9), memoryview(bytes(1 << 16))
+    counter.feed(memoryview(begin))
+    tracemalloc.start()
+    try:
+        for _ in range(32):
+            counter.feed(piece)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 500_000
+    with pytest.raises(StorageError):
+        counter.check(TIMING)

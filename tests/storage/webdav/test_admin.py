@@ -231,3 +231,20 @@ def test_containers_are_the_folders_of_the_collection() -> None:
         assert [entry.name for entry in found] == ["ssbench_000001", "ssbench_000002"]
         assert admin.list_containers("ssbench_", "ssbench_000001", 10) == found[1:]
         assert admin.list_containers("", "", 1)[0].name == "other"
+
+
+def test_a_mark_names_the_newest_thousand_runs() -> None:
+    """Each master rewrites it, whatever stood there."""
+    tree, marks = Tree("c/.ssbench"), list[list[bytes]]()
+
+    def answer(request: Request) -> bytes:
+        if request.method == "GET":
+            return response(200, b"\n".join(b"run%d" % number for number in range(5000)))
+        if request.method == "PUT":
+            marks.append(request.body.split(b"\n"))
+        return tree(request)
+
+    with driver_on(answer, kind=open_admin, network_timeout_s=20.0, run_id="newest") as (admin, _):
+        admin.make_container("c")
+    (runs,) = marks
+    assert runs == [*(b"run%d" % number for number in range(4001, 5000)), b"newest"]
