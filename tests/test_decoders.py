@@ -76,7 +76,8 @@ class Decoder(NamedTuple):
     memory: int = 8 << 20  #: bytes, likewise
     memory_per_byte: int = 100
     examples: int = EXAMPLES
-    endless: int = 20_000  #: bytes
+    #: bytes: more digits than int() takes, more nested maps of JSON than frames of Python
+    endless: int = 8_000
 
     def check(self, data: bytes) -> None:
         """Invariant: a value, or an error of ours in printable lines."""

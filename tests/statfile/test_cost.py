@@ -67,22 +67,21 @@ def _listed(count: int) -> list[Record]:
     return [replace(plain, packed=pack(columns)) for _ in range(count)]
 
 
-_DEEP = {f"f{number};" + "a;" * 1990 + "b": 5 for number in range(100)}
+_DEEP = {f"f{number};" + "a;" * 1990 + "b": 5 for number in range(50)}
 #: Few bytes that took gigabytes, minutes, or an exception: records after those of a run's start.
 HEAVY: dict[str, Callable[[], list[Record]]] = {
     "a far error": lambda: _rows(2, lambda n: {"start_ns": n * 9_999_998 * SECOND_NS, "error": 1}),
     "a far second": lambda: _rows(2, lambda n: {"start_ns": n * 9_999_998 * SECOND_NS}),
-    "causes of errors": lambda: _rows(30_000, lambda n: {"error": n % 255 + 1, "status": n // 255}),
-    "latencies far apart": lambda: _rows(
-        1000, lambda n: {"operation": n // 2, "last_byte_ns": _far(n), "headers_ns": _far(n)}
-    ),
+    "causes of errors": lambda: _rows(8000, lambda n: {"error": n % 255 + 1, "status": n // 255}),
     "types and size classes": lambda: _rows(
-        8192, lambda n: {"operation": n % 90, "size_class": n // 90}
+        3000, lambda n: {"operation": n % 90, "size_class": n // 90}
     ),
-    "users": lambda: _marks(1, "stage") + _marks(70_000, "users"),
-    "URLs": lambda: _rows(8192, lambda n: {"url": n, "last_byte_ns": _far(n)}),
+    "users": lambda: _marks(1, "stage") + _marks(30_000, "users"),
+    "URLs": lambda: _rows(
+        4000, lambda n: {"url": n // 2, "last_byte_ns": _far(n), "headers_ns": _far(n)}
+    ),
     "errors of a worker": lambda: _rows(
-        30_000, lambda n: {"error": n % 22 + 1, "status": n // 22 % 1000}
+        8000, lambda n: {"error": n % 22 + 1, "status": n // 22 % 1000}
     ),
     "phases": lambda: [
         record
@@ -90,8 +89,8 @@ HEAVY: dict[str, Callable[[], list[Record]]] = {
         for record in (PhaseRecord(Phase.RUN, 1e9 + at, 1), *_rows(1, lambda n: {}))
     ],
     "workers": lambda: [WorkerRecord(at, f"w{at}", "h", 1, 1, "1") for at in range(20_000)],
-    "hosts": lambda: [HostRecord(at, 1.0, {"cpu_percent": 5}, host=f"{at}") for at in range(9000)],
-    "clocks": lambda: [ClockRecord(at, Phase.RUN, 1, 1, 10**18) for at in range(60_000)],
+    "hosts": lambda: [HostRecord(at, 1.0, {"cpu_percent": 5}, host=f"{at}") for at in range(4000)],
+    "clocks": lambda: [ClockRecord(at, Phase.RUN, 1, 1, 10**18) for at in range(30_000)],
     "warnings": lambda: [replace(FOOTER, warnings=["w"] * 16_000, workers_lost=["x"] * 16_000)],
     "deep calls": lambda: [ProfileRecord(0, _DEEP)],
     "parts": lambda: _listed(40),
@@ -124,7 +123,7 @@ def test_a_comparison_takes_work_in_proportion(tmp_path: Path) -> None:
     apart = 19_900 * SECOND_NS // 40
     for number, path in enumerate(paths):
         header = replace(HEADER, run_id=f"r{number}")
-        rows = _rows(4000, lambda n: {"operation": n % 100, "start_ns": n // 100 * apart})
+        rows = _rows(2400, lambda n: {"operation": n % 60, "start_ns": n // 60 * apart})
         began, ended = MarkRecord(0, "stage", 0, 4), MarkRecord(19_900 * SECOND_NS, "end", 0)
         write_at_once(path, [header, WORKER, PHASE, began, *rows, ended, FOOTER])
     _assert_cheap(paths, _comparison)
@@ -141,7 +140,7 @@ def _assert_cheap(
 ) -> None:
     with cProfile.Profile(subcalls=False) as profile:
         texts = (report or _reports)(paths)
-    assert sum(each.callcount for each in profile.getstats()) < 30_000_000 * len(paths)
+    assert sum(each.callcount for each in profile.getstats()) < 10_000_000 * len(paths)
     assert max(map(len, texts)) < 25_000_000
 
 
@@ -159,11 +158,11 @@ HEAVY_OLD: dict[str, Callable[[int], dict[str, object]]] = {
 @pytest.mark.parametrize("kind", HEAVY_OLD)
 def test_a_report_on_a_file_of_0_3_9_takes_work_in_proportion(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "old.stat.gz"
-    write_old(path, [old_result(**HEAVY_OLD[kind](number)) for number in range(4096)])
+    write_old(path, [old_result(**HEAVY_OLD[kind](number)) for number in range(2048)])
     _assert_cheap([path])
 
 
-@pytest.mark.parametrize("kind", ["latencies far apart", "a far second", "parts"])
+@pytest.mark.parametrize("kind", ["URLs", "a far second", "parts"])
 def test_a_report_takes_memory_in_proportion(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "a.stat.gz"
     size = len(write_at_once(path, [HEADER, WORKER, PHASE, *HEAVY[kind](), FOOTER]))
@@ -186,7 +185,7 @@ def _reports(paths: list[Path]) -> list[str]:
 
 
 def _many_kinds() -> list[Record]:
-    return _rows(8192, lambda n: {"operation": n % 8, "size_class": n // 8, "error": n % 2})
+    return _rows(2048, lambda n: {"operation": n % 8, "size_class": n // 8, "error": n % 2})
 
 
 def test_what_exceeds_the_limits_is_counted_together(tmp_path: Path) -> None:
@@ -195,10 +194,10 @@ def test_what_exceeds_the_limits_is_counted_together(tmp_path: Path) -> None:
     write_at_once(path, [HEADER, PHASE, *_many_kinds(), FOOTER])
     stats = read_stats(str(path))
     assert stats.run.complete
-    assert stats.total().operations == 8192
-    assert sum(each.tally.operations for each in stats.workers()) == 8192
-    assert sum(error.count for error in stats.errors.values()) == 4096
-    assert 1000 < stats.total(OTHERS).operations < 8192
+    assert stats.total().operations == 2048
+    assert sum(each.tally.operations for each in stats.workers()) == 2048
+    assert sum(error.count for error in stats.errors.values()) == 1024
+    assert 1000 < stats.total(OTHERS).operations < 2048
     assert stats.class_name(OTHERS) == stats.operation_name(OTHERS) == "all others"
 
 
@@ -234,7 +233,7 @@ def test_time_series_and_work_have_limits_that_grow_with_the_bytes_read() -> Non
 
 def test_statistics_of_this_process_are_not_limited() -> None:
     stats = RunStats.of(_many_kinds())
-    assert len(stats.classes()) == 1024
+    assert len(stats.classes()) == 256
     assert not stats.total(OTHERS).operations
 
 
