@@ -281,12 +281,16 @@ def _texts(node: ast.AST, known: dict[str, ast.expr]) -> Iterator[str]:
                 mark = "" if text[:1] in ":;" else ": "
                 yield f"{error}{mark}{text}" if error else text
         return
-    text = " ".join(re.sub(r";?\n", "; ", _said(node, known)).split())
-    text = re.sub(r"(\.{3}){2,}|\{\}|%s", "...", text)
-    if text.strip(". "):
+    text = _said(node, known)
+    says = text.strip(". ")
+    if says:
+        text = " ".join(re.sub(r";?\n", "; ", text).split())
+        text = re.sub(r"(\.{3}){2,}|\{\}|%s", "...", text)
+        says = text.strip(". ")
+    if says:
         yield text
     for child in ast.iter_child_nodes(node):
-        if not (text.strip(". ") and isinstance(child, ast.Constant)):
+        if not (says and isinstance(child, ast.Constant)):
             yield from _texts(child, known)
 
 

@@ -156,12 +156,12 @@ def test_tables_fit_100_columns_unless_they_may_be_wide() -> None:
 
 
 def test_of_a_long_table_the_first_rows_are_shown_and_the_others_counted() -> None:
-    report = cases.series(*map(cases.step, range(1, 3004)))
+    report = cases.series(*map(cases.step, range(1, 2004)))
     text = render(report, "markdown")
-    assert text.endswith("\n\n1,003 more rows are left out; `--json` has them.\n")
+    assert text.endswith("\n\n3 more rows are left out; `--json` has them.\n")
     assert "\n| 2,000 | " in text
     assert "\n| 2001 | " not in text
-    assert "and 1003 more rows (--json has all)" in render_html(report, "plotly.js")
+    assert "and 3 more rows (--json has all)" in render_html(report, "plotly.js")
 
 
 # Names from outside
@@ -183,6 +183,7 @@ def test_no_name_controls_the_terminal(name: str) -> None:
             ET.fromstring(render(report, "junit"))
 
 
+@settings(max_examples=40)
 @given(names, names, names, names)
 def test_a_summary_has_eight_topics_in_lines_of_80_columns(
     name: str, worker: str, policy: str, path: str
