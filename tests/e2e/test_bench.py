@@ -151,7 +151,7 @@ def test_mixed_runs_all_operations_and_leaves_nothing(
         "--html", tmp_path / "mixed.html",
     )  # fmt: skip
     ended = bench(
-        "mixed", "mix-", "--containers", 2, "--time", "2s", "-u", 1, "--delete-behind", 2,
+        "mixed", "mix-", "--containers", 2, "--time", "3s", "-u", 1, "--delete-behind", 2,
         "--size", 200, *paths,
     ).fine()  # fmt: skip
     found = re.search(

@@ -111,6 +111,7 @@ def test_versions_of_objects_in_parts(commands: Commands, store: Store) -> None:
     size, part = 6_000_000, "5MiB"
     path = scenario(
         commands, "inparts", large_object={"above": part, "segment": part}, operation_count=30,
+        operations={**OPERATIONS, "update": 8, "read_version": 8},
         sizes=[{"name": "tiny", "size_min": size, "size_max": size}], initial_files={"tiny": 4},
     )  # fmt: skip
     words = ["-f", path, "--verify", *store.options]
