@@ -102,6 +102,13 @@ def latency_of(*durations_ns: int) -> Latency:
     return latency
 
 
+def test_due_times_stay_as_they_were_drawn_when_a_workers_clock_is_corrected() -> None:
+    rows = [runs.result(1, READ, start_ns=90 * 10**6, due_ns=80 * 10**6), runs.result(2, READ)]
+    columns = PhaseResults([runs.batch(rows)], {0: 7 * 10**6}).column
+    assert columns("start_ns")[0] == 97 * 10**6
+    assert [*columns("due_ns")] == [80 * 10**6, NONE_NS]
+
+
 def test_uncertain_durations_are_counted_and_in_no_figure() -> None:
     latency = latency_of(UNCERTAIN_NS, NONE_NS, 7, UNCERTAIN_NS)
     latency.merge(latency_of(UNCERTAIN_NS))
