@@ -113,6 +113,14 @@ def test_an_old_version_with_the_new_etag_is_corrupt(opened: Opened) -> None:
     assert "version 0, expected 1; the ETag is" in str(error)
 
 
+def test_wrong_content_with_a_coding_is_told_with_it(opened: Opened) -> None:
+    """A proxy that compressed what it forwards, say."""
+    driver = opened.answering(ok(bytes(1000), b"Content-Encoding: zst\x1b"))
+    error = do(driver, job(READ))
+    assert kind(error) is ErrorKind.CORRUPT
+    assert str(error).endswith("; Content-Encoding zst\\x1b")
+
+
 def chunked(body: bytes, step: int) -> bytes:
     parts = [body[at : at + step] for at in range(0, len(body), step)]
     chunks = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in parts)
