@@ -62,9 +62,11 @@ def of_run(sections: Mapping[str, Section], steady: bool | None, stats_file: str
     findings = [note.figures for note in sections["steadiness"].notes or ()]
     warmup_s = max([run["warmup_s"], *(stage["warmup_s"] for stage in stages)])
     missed = [row for row in thresholds if not row["passed"]]
-    due = _due(run)
+    throughput = _throughput(total["requests_per_s"], total["moved_bytes_per_s"], _due(run))
+    if run["damage"] and total["requests_per_s"] is not None:
+        throughput = f"at least {throughput}"  # time counts whose results are missing
     lines = [
-        ("Throughput", _throughput(total["requests_per_s"], total["moved_bytes_per_s"], due)),
+        ("Throughput", throughput),
         ("Latency", f"{_latency(p50, p99, worst)} ({name})" if latency.count else _NO_LATENCY),
         (
             "Steadiness",
