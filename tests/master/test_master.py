@@ -30,6 +30,7 @@ from ssbench.core.live import Observer, RunProgress
 from ssbench.core.messages import (
     PROTOCOL,
     Ack,
+    Addresses,
     Bye,
     Heartbeat,
     Jobs,
@@ -44,6 +45,7 @@ from ssbench.core.model import ErrorKind, Job, Phase, Timing
 from ssbench.core.operations import OPERATIONS
 from ssbench.core.records import (
     MASTER,
+    AddressRecord,
     MarkRecord,
     PhaseRecord,
     ProfileRecord,
@@ -52,6 +54,7 @@ from ssbench.core.records import (
     WorkerRecord,
 )
 from ssbench.core.settings import Credentials, Limits, StorageSettings
+from ssbench.core.text import said
 from ssbench.master import master as master_module
 from ssbench.master.master import Master
 from ssbench.master.phase_machine import PhaseOutcome, PhasePlan
@@ -286,6 +289,26 @@ def test_only_the_first_profile_is_kept_that_the_run_asked_for(
         here.scripted(tells)
         assert here.run(Ledger(4), users=4).counts.done == 4
         assert [each.worker for each in here.told(ProfileRecord)].count(0) == kept
+
+
+def test_addresses_of_a_worker_only_grow_and_are_those_of_the_phase() -> None:
+    """Its results number them, also those that are recorded already."""
+
+    def tells(scripted: ScriptedWorker, batch: Jobs, jobs: list[Job]) -> None:
+        for run, phase, names in (
+            (RUN, Phase.RUN, ["a"]), ("another", Phase.RUN, ["a", "x"]),
+            (RUN, Phase.CLEANUP, ["a", "y"]), (RUN, Phase.RUN, ["a"]), (RUN, Phase.RUN, ["b", "z"]),
+            (RUN, Phase.RUN, ["a", "c\x1b"]), (RUN, Phase.RUN, []),
+        ):  # fmt: skip
+            scripted.transport.send(Addresses(scripted.incarnation, run, phase, names))
+        honest(scripted, batch, jobs)
+
+    with scene() as here:
+        here.scripted(tells)
+        assert here.run(Ledger(4), users=4).counts.done == 4
+        kept = here.told(AddressRecord)
+        assert {(each.worker, each.phase) for each in kept} == {(0, Phase.RUN)}
+        assert [each.names for each in kept] == [("a",), ("a", said("c\x1b"))]
 
 
 # Who comes --------------------------------------------------------------------------------
