@@ -148,6 +148,8 @@ def test_verbose_and_quiet_may_precede_or_follow_the_command(command: str) -> No
         ("run-scenario s3cret", "1 unexpected argument; give the scenario with -f"),
         ("run-scenario -f s --concurrent 5", "--concurrent; did you mean --users?"),
         ("run-scenario -f s --vus=5", "--vus; did you mean --users?"),
+        ("run-scenario -f s --jobs 5", "--jobs; did you mean --users?"),
+        ("find-limit -f s --step-duration 5", "--step-duration; did you mean --step-seconds?"),
         ("run-scenario -f s --time 30s", "--time; did you mean --duration?"),
         ("run-scenario -f s --no-cleanup", "--no-cleanup; did you mean --keep-objects?"),
         ("run-scenario -f s --s3key AK", "--s3key; did you mean --s3-access-key?"),
