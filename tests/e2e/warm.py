@@ -86,6 +86,7 @@ class Forked:
         self._process.start()
         assert self._process.pid is not None
         self.pid = self._process.pid
+        self._status: int | None = None
 
     @property
     def returncode(self) -> int | None:
@@ -93,14 +94,18 @@ class Forked:
 
     def poll(self) -> int | None:
         """The exit status, or the number of the signal, negative; None while it runs."""
-        return self._process.exitcode
+        if self._status is None and self._process.exitcode is not None:
+            self._status = self._process.exitcode
+            self._process.close()  # its pipes, too; multiprocessing keeps them for a while
+        return self._status
 
     def wait(self, timeout: float | None = None) -> int:
         """Wait until it ends; returns the exit status.
 
         :raises subprocess.TimeoutExpired: it still runs.
         """
-        self._process.join(timeout)
+        if self._status is None:
+            self._process.join(timeout)
         status = self.poll()
         if status is None:
             raise subprocess.TimeoutExpired(self.args, timeout or 0)
