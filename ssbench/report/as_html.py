@@ -155,7 +155,7 @@ def _log_ticks(least: float, most: float) -> list[float]:
             return sorted({below, *inside, above})
     width = (most - least) / 3 or least / 4
     size = 10.0 ** floor(log10(width))
-    even = next(n * size for n in (5, 2, 1) if n * size <= width)
+    even = max((n * size for n in (1, 2, 5) if n * size <= width), default=size)  # if rounded up
     first, last = floor(least / even), ceil(most / even)
     return [float(f"{at * even:.6g}") for at in range(first or 1, max(last, first + 2) + 1)]
 

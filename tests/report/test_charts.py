@@ -180,7 +180,9 @@ DRAWN: dict[str, Callable[[], Report]] = {
         f"{least:g} to {most:g} ms": lambda least=least, most=most: ticks(  # type: ignore[misc]
             least, most
         )
-        for least, most in ((12, 80), (12, 130), (12, 18), (5, 5), (0.5, 130), (0.001, 10**6))
+        for least, most in (
+            (12, 80), (12, 130), (12, 18), (5, 5), (0.5, 130), (0.001, 10**6), (0.000301, 0.000601)
+        )
     },
     "two runs": lambda: compared(*(runs.lasting(14, 50, slower=slower) for slower in (1.0, 2.0))),
     "closed and open": lambda: compared(
