@@ -256,7 +256,8 @@ def delete_orphans(
     )
     if cleaner.client.stopping():
         return ExitStatus.INTERRUPTED
-    searched_all = ExitStatus.FAILED if found.unmarked.count else ExitStatus.OK
+    left = found.unmarked.count or found.unproven
+    searched_all = ExitStatus.FAILED if left else ExitStatus.OK
     if not found.total:
         say(_nothing(orphans, found))
         _report_left(found, say)
@@ -422,6 +423,12 @@ def _report_left(found: SearchResult, show: Callable[[str], None]) -> None:
     if found.unmarked.count:
         why = f"no mark of ssbench ({MARKER_HEADER}); --use-existing looks there as well"
         _report_kept(found.unmarked, why, show)
+    if found.unproven:
+        show(
+            f"Left alone: open uploads or versions ({found.unproven:,}) named as the run's, in"
+            f" containers without the mark of ssbench ({MARKER_HEADER}): nothing else says whose"
+            " they are"
+        )
 
 
 def _report_foreign(result: CleanupResult, show: Callable[[str], None]) -> None:

@@ -9,7 +9,8 @@ only if three things agree: its exact name and container (core.naming), our mark
 and the run's ID on the object, which a HEAD shows just before the DELETE. Listed names are not
 kept.
 
-Open uploads of objects in parts have no metadata to look at: name, container and mark must agree.
+Open uploads of objects in parts have no metadata to look at, nor have delete markers: for these,
+and for versions, name, container and mark must agree. In containers without a mark they stay.
 """
 
 from __future__ import annotations
@@ -354,10 +355,12 @@ class SearchResult(Struct):
 
     #: The run's containers that exist -> number of the run's names that each lists.
     containers: dict[str, int] = {}
+    marked: set[str] = set()  #: those of these that carry our mark
     unlisted: int = 0  #: objects in these that only the results name
-    uploads: int = 0  #: open uploads of objects in parts in these
-    versioned: list[str] = []  #: those of these that keep versions
+    uploads: int = 0  #: open uploads of objects in parts in these that are marked
+    versioned: list[str] = []  #: those of these that are marked and keep versions
     versions: int = 0  #: of the run's objects in these, but those that are there
+    unproven: int = 0  #: open uploads and versions named as the run's, in containers without a mark
     #: Containers that are left alone, because they carry no mark.
     unmarked: KeptContainers = field(default_factory=KeptContainers)
 
@@ -391,13 +394,22 @@ def find_orphaned(
     :param use_existing: also search containers without our mark.
     :raises SsbenchError: a container can't be listed.
     """
-    found = SearchResult()
+    found, storage = SearchResult(), client.storage
+
+    def has_mark(container: str) -> bool:
+        try:
+            return client.call(storage.owns, container)
+        except StorageError as error:
+            if error.status != 403 or not use_existing:
+                raise
+            return False
 
     def search(container: str) -> None:
         try:
-            marked = use_existing or client.call(client.storage.owns, container)
-            reason = why_not_ours(container, orphans.base, orphans.policy, (), lambda: marked)
-            if not marked or reason is not None or client.stopping():
+            marked = has_mark(container)
+            chosen = marked or use_existing
+            reason = why_not_ours(container, orphans.base, orphans.policy, (), lambda: chosen)
+            if not chosen or reason is not None or client.stopping():
                 found.unmarked.add(container)
                 return
             listed = 0
@@ -405,37 +417,46 @@ def find_orphaned(
                 listed += len(page)
                 show(f"Listing {printable(container)}: {plural(listed, 'object')} of the run")
             uploads = [*open_uploads(client, container)] if orphans.in_parts else ()
-            found.uploads += sum(orphans.has_upload(container, each) for each in uploads)
+            named = sum(orphans.has_upload(container, each) for each in uploads)
             found.containers[container] = listed
+            if marked:
+                found.uploads += named
+                found.marked.add(container)
+            else:
+                found.unproven += named
         except StorageError as error:
             if error.status != 404:  # 404: it does not exist, or no longer
                 raise
 
     for_each(client, search, _containers_there(client, orphans))
     show("")
-    found.versioned = keeping_versions(client, [*found.containers])
-    storage = client.storage
-    for container in found.versioned:
+    for container in keeping_versions(client, [*found.containers]):
         assert isinstance(storage, VersionAdmin)  # nosec B101 # it said that these keep some
-        is_own = own_versions(client, orphans, container, spares=False)
+        marked = container in found.marked
+        is_own = own_versions(orphans, container, marked=marked, spares=False)
         pages = all_versions(
             partial(storage.list_versions, container), container, client.listed_max
         )
-        found.versions += sum(is_own(each) for page in pages for each in page)
+        named = sum(is_own(each) for page in pages for each in page)
+        if marked:
+            found.versions += named
+            found.versioned.append(container)
+        else:
+            found.unproven += named
     found.unlisted = sum(1 for _ in _unlisted(orphans, found))
     return found
 
 
 def own_versions(
-    client: RetryingClient, orphans: OrphanedObjects, container: str, *, spares: bool = True
+    orphans: OrphanedObjects, container: str, *, marked: bool, spares: bool = True
 ) -> Callable[[ListedVersion], bool]:
     """Tells which versions and delete markers of a container a clean-up deletes for good: all of
     objects that the run created and of its initial objects, if these are gone, and older ones of
     initial objects that are there. Those of initial objects only if the container has our mark.
 
+    :param marked: whether it has.
     :param spares: False: also older ones of objects that are there.
     """
-    has_mark = client.call(client.storage.owns, container)
     there = ""
 
     def is_own(version: ListedVersion) -> bool:
@@ -446,7 +467,7 @@ def own_versions(
             return False
         if created:
             return not spares or version.name != there
-        return created is False and has_mark
+        return created is False and marked
 
     return is_own
 
@@ -459,7 +480,8 @@ def delete_run_versions(
     deletions = Deletions(client, lambda: None)
 
     def clean(container: str) -> None:
-        deletions.delete_versions(container, own_versions(client, orphans, container))
+        marked = client.call(client.storage.owns, container)
+        deletions.delete_versions(container, own_versions(orphans, container, marked=marked))
 
     deletions.run(containers, clean)
     return deletions.result
@@ -547,10 +569,10 @@ def delete_orphaned(
         for names in _listed(client, orphans, container):
             deletions.delete_all((container, [name]) for name in names)
             deletions.raise_if_stopping()
-        if orphans.in_parts:
+        if orphans.in_parts and container in found.marked:
             deletions.abort_uploads(container, partial(orphans.has_upload, container))
         if container in found.versioned:
-            is_own = own_versions(client, orphans, container, spares=not dry_run)
+            is_own = own_versions(orphans, container, marked=True, spares=not dry_run)
             deletions.delete_versions(container, is_own)
 
     deletions.run([*found.containers], clean, lambda: _unlisted(orphans, found))

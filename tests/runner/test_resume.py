@@ -44,6 +44,7 @@ from ssbench.runner.orphans import (
 from ssbench.storage.base import ListedVersion, ObjectEntry, OpenUpload
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
 from tests.runner.clients import client
+from tests.runner.test_deletions import VersionedStorage
 
 RUN = "5e1f5e1f00"
 INITIAL = 10
@@ -415,7 +416,7 @@ def test_an_upload_of_an_initial_object_stays_where_times_are_not_known() -> Non
 def test_versions_of_initial_objects_are_those_of_the_run_only_with_a_mark(marked: bool) -> None:
     store = MemoryStore()
     store.add("b_000001", marker=marked)
-    is_own = own_versions(client(MemoryStorage(store)), OrphanedObjects(SCENARIO, RUN), "b_000001")
+    is_own = own_versions(OrphanedObjects(SCENARIO, RUN), "b_000001", marked=marked)
     created = NAMING.object(0, 13)
     versions = [
         ListedVersion(created, "1", is_newest=False), ListedVersion("precious", "2", False),
@@ -424,6 +425,19 @@ def test_versions_of_initial_objects_are_those_of_the_run_only_with_a_mark(marke
         ListedVersion(created, "7", False),
     ]  # fmt: skip
     assert [each.id for each in versions if is_own(each)] == ["1", *(["4"] if marked else [])]
+
+
+@pytest.mark.parametrize("marked", [True, False])
+def test_versions_are_deleted_only_in_containers_with_a_mark(marked: bool) -> None:
+    store = MemoryStore()
+    store.add("b_000001", marker=marked)
+    storage, name = VersionedStorage(store), NAMING.object(0, 13)
+    storage.versions = [ListedVersion(name, id_, False) for id_ in ("2", "1")]
+    left = OrphanedObjects(SCENARIO, RUN)
+    found = find_orphaned(client(storage), left, use_existing=True)
+    assert (found.versions, found.unproven) == ((2, 0) if marked else (0, 2))
+    assert delete_orphaned(client(storage), left, found).ok
+    assert storage.deleted == (["2", "1"] if marked else [])
 
 
 def test_uploads_of_lost_workers_are_aborted_in_all_containers() -> None:
@@ -453,7 +467,12 @@ def test_uploads_stay_in_containers_without_a_mark_and_are_not_looked_for_in_vai
     store.containers["b_000001"].uploads = uploads = [OpenUpload(NAMING.object(0, 13), "1")]
     left = OrphanedObjects(IN_PARTS, RUN)
     assert find_orphaned(client(MemoryStorage(store)), left).total == 0
+    found = find_orphaned(client(MemoryStorage(store)), left, use_existing=True)
+    assert (found.total, found.unproven) == (0, 1)
+    assert delete_orphaned(client(MemoryStorage(store)), left, found).ok
     assert store.containers["b_000001"].uploads == uploads
+    store.refuse("container_facts", "b_000001", status_error(403))
+    assert find_orphaned(client(MemoryStorage(store)), left, use_existing=True).unproven == 1
     storage = stored()
     find_orphaned(client(storage), orphans_by())
     assert storage.store.count("open_uploads") == 0, "objects are stored as one"
