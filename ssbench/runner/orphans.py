@@ -394,11 +394,11 @@ def find_orphaned(
     :param use_existing: also search containers without our mark.
     :raises SsbenchError: a container can't be listed.
     """
-    found, storage = SearchResult(), client.storage
+    found = SearchResult()
 
     def has_mark(container: str) -> bool:
         try:
-            return client.call(storage.owns, container)
+            return client.call(client.storage.owns, container)
         except StorageError as error:
             if error.status != 403 or not use_existing:
                 raise
@@ -430,6 +430,14 @@ def find_orphaned(
 
     for_each(client, search, _containers_there(client, orphans))
     show("")
+    _count_versions(client, orphans, found)
+    found.unlisted = sum(1 for _ in _unlisted(orphans, found))
+    return found
+
+
+def _count_versions(client: RetryingClient, orphans: OrphanedObjects, found: SearchResult) -> None:
+    """Add the versions that the run may have left in the containers that were found."""
+    storage = client.storage
     for container in keeping_versions(client, [*found.containers]):
         assert isinstance(storage, VersionAdmin)  # nosec B101 # it said that these keep some
         marked = container in found.marked
@@ -443,8 +451,6 @@ def find_orphaned(
             found.versioned.append(container)
         else:
             found.unproven += named
-    found.unlisted = sum(1 for _ in _unlisted(orphans, found))
-    return found
 
 
 def own_versions(
