@@ -1,12 +1,14 @@
-"""What counts as a fault of a row."""
+"""What counts as a fault of a row, and what is made of looks at its processes."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 import pytest
 
 from benchmarks.scale.rows import Outcome, Row
+from benchmarks.scale.watch import Sample, Watcher
 
 ROW = Row(workers=4, users=8, operations=1000, objects=10, memory_mb=100)
 FINE = Outcome(ROW, sent=1000, done=1000, begun=1000, ensured=10, peak_mb=99.0)
@@ -41,3 +43,14 @@ def test_killed_workers_excuse_losses_but_no_gaps() -> None:
     assert replace(KILLED, status=0).faults
     assert replace(KILLED, lost=9).faults
     assert replace(KILLED, begun=989).faults
+
+
+def test_cpu_time_is_interpolated_between_samples_and_unknown_far_from_them() -> None:
+    watcher = Watcher(os.getpid())
+    watcher.samples = [Sample(at, 50.0, cpu, 9) for at, cpu in ((10, 1.0), (11, 1.5), (13, 3.5))]
+    assert watcher.cpu_between(10, 11) == watcher.cpu_between(9.6, 11) == 0.5
+    assert watcher.cpu_between(10.5, 12) == 1.25
+    assert watcher.cpu_between(11, 13.4) == 2.0
+    for start, end in ((9.4, 12), (10, 13.6)):
+        with pytest.raises(ValueError, match="no sample"):
+            watcher.cpu_between(start, end)
