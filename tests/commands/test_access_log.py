@@ -8,6 +8,7 @@ import io
 import json
 import lzma
 import sys
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -107,6 +108,25 @@ def test_a_damaged_compressed_file_is_an_error(tmp_path: Path, suffix: str) -> N
         path.write_bytes(damaged)
         with pytest.raises(SsbenchError, match="is damaged, or cut off"):
             read(str(path))
+
+
+def test_an_xz_file_does_not_say_how_much_memory_its_reader_takes(tmp_path: Path) -> None:
+    path = Path(write(tmp_path / "log.xz", LINE))
+    data = bytearray(path.read_bytes())
+    end = 12 + (data[12] + 1) * 4  # of the first block's header
+    at = data.index(b"\x21\x01", 12, end) + 2  # the dictionary's size, of LZMA2
+    data[at] = 39  # 3 GiB
+    data[end - 4 : end] = zlib.crc32(data[12 : end - 4]).to_bytes(4, "little")
+    path.write_bytes(data)
+    with pytest.raises(SsbenchError, match="Memory usage limit exceeded"):
+        read(str(path))
+
+
+def test_an_xz_file_may_have_several_streams_and_zeros_between_them(tmp_path: Path) -> None:
+    path = Path(write(tmp_path / "log.xz", LINE))
+    one = path.read_bytes()
+    path.write_bytes(one + bytes(1 << 17) + one + bytes(4))
+    assert read(str(path)).lines == 2
 
 
 # Scenarios --------------------------------------------------------------------------------

@@ -39,11 +39,12 @@ from ssbench.core.text import plural, printable
 from ssbench.host.files import open_file
 from ssbench.runner.stop import Stop
 
-#: How compressed files begin, the format, and the module that reads it with its error; None: none.
+#: How compressed files begin, the format, and the module that reads it with its function and error;
+#: None: none.
 _COMPRESSED = (
-    (b"\x1f\x8b", "gzip", ("gzip", "BadGzipFile")),
-    (b"BZh", "bzip2", ("bz2", "")),
-    (b"\xfd7zXZ\0", "xz", ("lzma", "LZMAError")),
+    (b"\x1f\x8b", "gzip", ("gzip", "open", "BadGzipFile")),
+    (b"BZh", "bzip2", ("bz2", "open", "")),
+    (b"\xfd7zXZ\0", "xz", ("ssbench.commands.replay.xz", "open_xz", "LZMAError")),
     (b"(\xb5/\xfd", "zstd", None),
     (b'\x04"M\x18', "lz4", None),
     (b"PK\x03\x04", "zip", None),
@@ -148,8 +149,8 @@ def _lines(path: str, name: str, stop: Stop | None) -> Iterator[bytes]:
                         " it, and give the file, or - for standard input"
                     )
                 module = import_module(reader[0])  # together they take 2 MB
-                damage += (getattr(module, reader[1], EOFError),)
-                file = stack.enter_context(module.open(raw))
+                damage += (getattr(module, reader[2], EOFError),)
+                file = stack.enter_context(getattr(module, reader[1])(raw))
             while line := file.readline(MAX_LINE):
                 yield line
                 while len(line) == MAX_LINE and not line.endswith(b"\n"):
