@@ -81,6 +81,7 @@ ARRAY_MARKS = frozenset(bytes([mark]) for mark in (*range(0x90, 0xA0), 0xDC, 0xD
 _WINDOW = 1 << 18
 _FIRST_LOOK = 2 << 20
 _INFLATED_RATIO = 32
+_DEFLATE_RATIO = 1032  #: bytes that deflate makes of one at most
 _INFLATED_SLACK = 32 << 20
 _ITEMS_SLACK = 1 << 18
 
@@ -339,7 +340,8 @@ def _inflate(member: bytes, length: int, count_bytes: Callable[[int], None]) -> 
             f"is damaged: its length would be {bytes_text(size)}, and blocks have at most"
             f" {bytes_text(MAX_BLOCK)}"
         )
-    count_bytes(size)
+    # Where bytes of the file are missing, the size is any number.
+    count_bytes(min(size, _DEFLATE_RATIO * length))
     engine = ENGINE.decompressobj(-15)
     try:
         # One byte more than announced, which detects a decompression bomb and stops it.
