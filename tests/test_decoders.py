@@ -222,8 +222,14 @@ def inflated(folder: str) -> list[bytes]:
 
 
 def a_scenario(data: bytes) -> None:
+    """Or a list of errors, each with its place and what would be right."""
     ends = {} if b'"stages"' in data else {"operation_count": 7}
-    scenario = Scenario.resolve(data, "x", user_count=3, **ends)
+    try:
+        scenario = Scenario.resolve(data, "x", **ends)
+    except ScenarioError as error:
+        lines = error.faults
+        assert all(re.match(r".+: .+; .+|x: and [\d,]+ more errors", line) for line in lines)
+        raise
     must_be_line(scenario.summary())
     assert Scenario.from_json(json.dumps(scenario.to_dict())) == scenario, "JSON can carry it"
 
@@ -519,8 +525,10 @@ DECODERS: dict[str, Decoder] = {
         a_scenario,
         lambda: [
             *(path.read_bytes() for path in sorted(Path("scenarios").glob("*.scenario"))),
-            b'name = "x"\ncrud_profile = [1, 1, 1, 1]\n[[sizes]]\nname = "y"\nsize = "4k"\n'
+            b'name = "x"\nuser_count = 3\ncrud_profile = [1, 1, 1, 1]\n[[sizes]]\nname = "y"\n'
+            b'size = "4k"\n'
             b"[initial_files]\ny = 3\n",
+            *_elsewhere("core.scenario.test_keys:SEEDS")(),
         ],
         JSON_VALUES,
     ),

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -19,6 +17,7 @@ from ssbench.live import push as live_influx
 from ssbench.live.push import Influx
 from ssbench.live.watch import Watch
 from tests.cli.shell import Shell
+from tests.fakes.receiver import Receiver, receiving
 from tests.fakes.scripted_server import Script, ScriptedServer
 from tests.fakes.served_pool import dripping, silent_after
 from tests.live.test_json_lines import STATE, Clock
@@ -30,53 +29,23 @@ pytestmark = pytest.mark.usefixtures("forked_workers")
 TOKEN = "s3cret-token"
 
 
-class Server(ThreadingHTTPServer):
-    """Keeps what it is sent; answers with ``status`` once ``go`` is set."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.status, self.closes = 204, False
-        self.go = threading.Event()
-        self.go.set()
-        self.requests: list[tuple[str, str | None, list[str]]] = []
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/api/v2/write?org=o&bucket=b"
-
-    @property
-    def lines(self) -> list[str]:
-        return [line for _path, _token, lines in self.requests for line in lines]
+def url_of(server: Receiver) -> str:
+    return f"http://127.0.0.1:{server.server_port}/api/v2/write?org=o&bucket=b"
 
 
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server: Server
+def lines_of(server: Receiver) -> list[str]:
+    return [line for _, _, body in server.requests for line in body.decode().splitlines()]
 
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-        self.server.go.wait(30)
-        self.server.requests.append((self.path, self.headers["Authorization"], body.splitlines()))
-        answer = b"" if self.server.status == 204 else f"no: {TOKEN}\x1b\n".encode()
-        self.send_response(self.server.status)
-        self.send_header("Content-Length", str(len(answer)))
-        self.end_headers()
-        self.wfile.write(answer)
-        self.close_connection = self.server.closes  # without saying so
 
-    def log_message(self, *_: Any) -> None:
-        pass
+def tokens_of(server: Receiver) -> set[str]:
+    return {headers.get("Authorization", "none") for _, headers, _ in server.requests}
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
-    with Server() as made:
-        threading.Thread(target=made.serve_forever, daemon=True).start()
+def server() -> Iterator[Receiver]:
+    with receiving() as made:
+        made.answer = 204, b""
         yield made
-        made.go.set()
-        made.shutdown()
 
 
 def watched(*options: Any, clock: Clock) -> Watch:
@@ -93,16 +62,16 @@ def run_of(influx: Watch, clock: Clock, states: int) -> None:
     influx.end_phase()
 
 
-def test_each_second_is_written_as_points_with_tags(server: Server) -> None:
+def test_each_second_is_written_as_points_with_tags(server: Receiver) -> None:
     told: list[str] = []
     clock = Clock()
-    with watched(server.url, "a b,c=d\\", TOKEN, told.append, clock=clock) as one:
+    with watched(url_of(server), "a b,c=d\\", TOKEN, told.append, clock=clock) as one:
         run_of(one, clock, 1)
-    assert {path for path, _token, _lines in server.requests} == {"/api/v2/write?org=o&bucket=b"}
-    assert {token for _path, token, _lines in server.requests} == {f"Token {TOKEN}"}
+    assert {path for path, _, _ in server.requests} == {"/api/v2/write?org=o&bucket=b"}
+    assert tokens_of(server) == {f"Token {TOKEN}"}
     tags, at = "scenario=a\\ b\\,c\\=d/", 1_700_000_000_500_000_000
-    assert server.lines[0].startswith(f'ssbench_run,{tags} event="begin",version="')
-    assert server.lines[1:6] == [
+    assert lines_of(server)[0].startswith(f'ssbench_run,{tags} event="begin",version="')
+    assert lines_of(server)[1:6] == [
         f"ssbench,{tags},phase=run elapsed_s=2.5,remaining_s=3.75,done=42i,total=100i,errors=3i,"
         "lost_races=2i,operations_per_s=16.0,bytes_per_s=1000000.0,p50_s=0.005,p99_s=0.02,workers=2i,users=8i,"
         f"late=0i {at}",
@@ -112,69 +81,69 @@ def test_each_second_is_written_as_points_with_tags(server: Server) -> None:
         f"ssbench_statuses,{tags},phase=run,status=503 count=3i {at}",
         f"ssbench_workers,{tags},phase=run,state=running count=2i {at}",
     ]
-    assert server.lines[-1].startswith(f'ssbench_run,{tags} event="end"')
+    assert lines_of(server)[-1].startswith(f'ssbench_run,{tags} event="end"')
     assert told == []
 
 
-def test_each_identity_is_a_point(server: Server) -> None:
+def test_each_identity_is_a_point(server: Receiver) -> None:
     clock = Clock()
-    with watched(server.url, "x", None, pytest.fail, clock=clock) as influx:
+    with watched(url_of(server), "x", None, pytest.fail, clock=clock) as influx:
         influx.describe_run(header(store={"identities": ["a b", "c"]}, scenario={"sizes": []}))
         influx.start_phase(Phase.RUN)
         clock.now_s += 1
         influx.update(replace(STATE, identities=TWO))
     start = "ssbench_identities,scenario=x,phase=run,identity="
-    points = [each for each in server.lines if each.startswith(start)]
+    points = [each for each in lines_of(server) if each.startswith(start)]
     assert [each.rpartition(" ")[0] for each in points[:2]] == [
         f"{start}a\\ b count=30i,errors=3i,operations_per_s=1.0",
         f"{start}c count=7i,errors=0i,operations_per_s=4.5",
     ]
 
 
-def test_https_is_not_spoken_in_the_clear(server: Server) -> None:
-    url = server.url.replace("http:", "https:")
+def test_https_is_not_spoken_in_the_clear(server: Receiver) -> None:
+    url = url_of(server).replace("http:", "https:")
     with pytest.raises(SsbenchError, match=r"--influx https://127\.0\.0\.1:\d+/.*can't be reached"):
         Influx(url, "x", TOKEN, print)
     assert server.requests == []
 
 
-def test_points_of_a_series_are_tagged_with_its_run(server: Server) -> None:
+def test_points_of_a_series_are_tagged_with_its_run(server: Receiver) -> None:
     clock = Clock()
-    with watched(server.url, "x", None, pytest.fail, clock=clock) as influx:
+    with watched(url_of(server), "x", None, pytest.fail, clock=clock) as influx:
         influx.start_run(3, "users 8")
         run_of(influx, clock, 1)
     tags = "scenario=x,run=3,run_name=users\\ 8,phase=run"
-    assert server.lines[1].startswith(f"ssbench,{tags} elapsed_s=")
-    assert server.lines[2].startswith(f"ssbench_operations,{tags},operation=READ count=")
+    assert lines_of(server)[1].startswith(f"ssbench,{tags} elapsed_s=")
+    assert lines_of(server)[2].startswith(f"ssbench_operations,{tags},operation=READ count=")
 
 
-def test_each_mark_is_one_point(server: Server) -> None:
+def test_each_mark_is_one_point(server: Receiver) -> None:
     clock = Clock()
-    with watched(server.url, "x", None, pytest.fail, clock=clock) as influx:
+    with watched(url_of(server), "x", None, pytest.fail, clock=clock) as influx:
         influx.start_phase(Phase.RUN)
         influx.mark(EventRecord(1_700_000_000.25, 'rack "a\\b" down', "alice"))
         for _ in range(3):
             clock.now_s += 1
             influx.update(STATE)
-    assert [line for line in server.lines if line.startswith("ssbench_marks")] == [
+    assert [line for line in lines_of(server) if line.startswith("ssbench_marks")] == [
         'ssbench_marks,scenario=x text="rack \\"a\\\\b\\" down",who="alice" 1700000000250000000'
     ]
 
 
-def test_a_server_that_closes_idle_connections_gets_all_states(server: Server) -> None:
+def test_a_server_that_closes_idle_connections_gets_all_states(server: Receiver) -> None:
     server.closes = True
     told: list[str] = []
     clock = Clock()
-    with watched(server.url, "x", None, told.append, clock=clock) as influx:
+    with watched(url_of(server), "x", None, told.append, clock=clock) as influx:
         run_of(influx, clock, 5)
-    assert sum(line.startswith("ssbench,") for line in server.lines) == 6
-    assert (told, server.requests[0][1]) == ([], None)
+    assert sum(line.startswith("ssbench,") for line in lines_of(server)) == 6
+    assert (told, tokens_of(server)) == ([], {"none"})
 
 
-def test_states_that_a_slow_server_does_not_take_are_dropped_and_counted(server: Server) -> None:
+def test_states_that_a_slow_server_does_not_take_are_dropped_and_counted(server: Receiver) -> None:
     told: list[str] = []
     clock = Clock()
-    with watched(server.url, "x", None, told.append, clock=clock) as influx:
+    with watched(url_of(server), "x", None, told.append, clock=clock) as influx:
         server.go.clear()
         run_of(influx, clock, 500)  # returns, although nobody reads
         server.go.set()
@@ -184,11 +153,11 @@ def test_states_that_a_slow_server_does_not_take_are_dropped_and_counted(server:
     assert f": {502 - written} states of 502 were not written: too slow" in line
 
 
-def test_refused_states_are_told_without_the_token(server: Server) -> None:
+def test_refused_states_are_told_without_the_token(server: Receiver) -> None:
     told: list[str] = []
     clock = Clock()
-    with watched(server.url, "x", TOKEN, told.append, clock=clock) as influx:
-        server.status = 503
+    with watched(url_of(server), "x", TOKEN, told.append, clock=clock) as influx:
+        server.answer = 503, f"no: {TOKEN}\x1b\n".encode()
         run_of(influx, clock, 1)
     assert told == [
         f"--influx http://127.0.0.1:{server.server_port}/api/v2/write: 3 states of 3 were not"
@@ -217,24 +186,24 @@ def test_a_server_that_does_not_end_its_response_ends_the_run_before_it_begins(
 
 
 def test_a_server_that_refuses_the_first_points_ends_the_run_before_it_begins(
-    server: Server, shell: Shell, monkeypatch: pytest.MonkeyPatch
+    server: Receiver, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("INFLUX_TOKEN", TOKEN)  # no output has it: see Shell
-    server.status = 401
-    said = shell.run("-q", "-R", "--influx", server.url)
+    server.answer = 401, TOKEN.encode()
+    said = shell.run("-q", "-R", "--influx", url_of(server))
     assert (said.status, said.out) == (1, "")
     assert "HTTP 401 Unauthorized" in said.err
     assert not shell.results.exists()
 
 
 def test_a_run_writes_its_phases_and_hides_the_token_from_workers(
-    server: Server, shell: Shell, monkeypatch: pytest.MonkeyPatch
+    server: Receiver, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("INFLUX_TOKEN", TOKEN)
-    assert shell.run("-q", "-R", "--influx", server.url) == (0, "", "")
-    found = [line.split(" ")[0] for line in server.lines if line.startswith("ssbench,")]
+    assert shell.run("-q", "-R", "--influx", url_of(server)) == (0, "", "")
+    found = [line.split(" ")[0] for line in lines_of(server) if line.startswith("ssbench,")]
     assert "ssbench,scenario=own,phase=run" in found
-    assert {token for _path, token, _lines in server.requests} == {f"Token {TOKEN}"}
+    assert tokens_of(server) == {f"Token {TOKEN}"}
     assert "INFLUX_TOKEN" not in os.environ
 
 

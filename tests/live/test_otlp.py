@@ -6,9 +6,7 @@ No collector is among the servers of the tests: it takes more than 15 minutes to
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +22,7 @@ from ssbench.live import push
 from ssbench.live.push import Otlp, otlp_endpoint
 from ssbench.live.watch import Watch
 from tests.cli.shell import Shell
+from tests.fakes.receiver import Receiver, receiving
 from tests.fakes.scripted_server import ScriptedServer
 from tests.fakes.served_pool import dripping
 from tests.live.test_json_lines import STATE, Clock
@@ -37,45 +36,19 @@ pytestmark = pytest.mark.usefixtures("forked_workers")
 KEY = "s3cret-key"
 
 
-class Collector(ThreadingHTTPServer):
-    """Keeps what it is sent; answers with ``answer``."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.answer: tuple[int, bytes] = 200, b""
-        self.requests: list[tuple[str, Mapping[str, str], Any]] = []
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/v1/metrics"
+def url_of(collector: Receiver) -> str:
+    return f"http://127.0.0.1:{collector.server_port}/v1/metrics"
 
 
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server: Collector
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        request = messages.ExportMetricsServiceRequest.FromString(body)
-        self.server.requests.append((self.path, self.headers, request))
-        status, answer = self.server.answer
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(answer)))
-        self.end_headers()
-        self.wfile.write(answer)
-
-    def log_message(self, *_: Any) -> None:
-        pass
+def exports(collector: Receiver) -> list[Any]:
+    parse = messages.ExportMetricsServiceRequest.FromString
+    return [parse(body) for _, _, body in collector.requests]
 
 
 @pytest.fixture
-def collector() -> Iterator[Collector]:
-    with Collector() as made:
-        threading.Thread(target=made.serve_forever, daemon=True).start()
+def collector() -> Iterator[Receiver]:
+    with receiving() as made:
         yield made
-        made.shutdown()
 
 
 def run_of(
@@ -117,11 +90,11 @@ def points_of(request: Any) -> dict[str, tuple[str, str, list[Any]]]:
     }
 
 
-def test_identities_have_sums_where_there_are_several(collector: Collector) -> None:
+def test_identities_have_sums_where_there_are_several(collector: Receiver) -> None:
     names = ["ann", "7"]
-    run_of(collector.url, replace(STATE, identities=TWO), store={"identities": names})
-    run_of(collector.url)
-    (_, _, several), *_, (_, _, one) = collector.requests
+    run_of(url_of(collector), replace(STATE, identities=TWO), store={"identities": names})
+    run_of(url_of(collector))
+    several, *_, one = exports(collector)
     unit, kind, points = points_of(several)["ssbench.identity.operations"]
     assert (unit, kind) == ("{operation}", "sum")
     found = [(values(each.attributes), each.as_int) for each in points]
@@ -131,12 +104,15 @@ def test_identities_have_sums_where_there_are_several(collector: Collector) -> N
     assert "ssbench.identity.operations" not in points_of(one)
 
 
-def test_a_collector_gets_sums_gauges_and_histograms_of_each_second(collector: Collector) -> None:
+def test_a_collector_gets_sums_gauges_and_histograms_of_each_second(collector: Receiver) -> None:
     latencies = {(int(READ), 0): buckets([0, 2_000_000, 2_000_000, 500_000_000])}
     state = replace(STATE, latencies=latencies, responses=buckets([3_000_000_000]))
-    assert run_of(collector.url, state, environ={"OTEL_RESOURCE_ATTRIBUTES": "team=a%20b"}) == []
+    assert (
+        run_of(url_of(collector), state, environ={"OTEL_RESOURCE_ATTRIBUTES": "team=a%20b"}) == []
+    )
     assert [path for path, _, _ in collector.requests] == ["/v1/metrics"] * 2
-    _, headers, request = collector.requests[0]
+    _, headers, _ = collector.requests[0]
+    request = exports(collector)[0]
     assert headers["Content-Type"] == "application/x-protobuf"
     resource = values(request.resource_metrics[0].resource.attributes)
     assert resource.pop("service.version")
@@ -175,18 +151,18 @@ def test_a_collector_gets_sums_gauges_and_histograms_of_each_second(collector: C
     assert found["ssbench.operation.response_time"][2][0].count == 1
 
 
-def test_a_phase_without_results_has_none_of_their_metrics(collector: Collector) -> None:
+def test_a_phase_without_results_has_none_of_their_metrics(collector: Receiver) -> None:
     empty = replace(STATE, operations={}, errors_by_cause={}, errors_by_status={})
-    assert run_of(collector.url, empty) == []
-    assert {name.split(".")[1] for name in points_of(collector.requests[0][2])} == {
+    assert run_of(url_of(collector), empty) == []
+    assert {name.split(".")[1] for name in points_of(exports(collector)[0])} == {
         "phase", "users", "throughput", "late_operations", "workers"
     }  # fmt: skip
 
 
-def test_headers_come_from_a_file_or_the_environment(collector: Collector) -> None:
+def test_headers_come_from_a_file_or_the_environment(collector: Receiver) -> None:
     variables = {"OTEL_EXPORTER_OTLP_HEADERS": f"api-key={KEY},x=a%2Cb"}
-    assert run_of(collector.url, environ=variables) == []
-    assert run_of(collector.url, headers="api-key=of-the-file\n", environ=variables) == []
+    assert run_of(url_of(collector), environ=variables) == []
+    assert run_of(url_of(collector), headers="api-key=of-the-file\n", environ=variables) == []
     first, last = collector.requests[0][1], collector.requests[-1][1]
     assert (first["api-key"], first["x"]) == (KEY, "a,b")
     assert (last["api-key"], last["x"]) == ("of-the-file", None)
@@ -224,10 +200,10 @@ def test_what_is_no_header_is_placed_and_not_shown(text: str, where: str) -> Non
     ],
 )  # fmt: skip
 def test_what_was_not_taken_is_counted_and_told_at_the_end(
-    collector: Collector, answer: tuple[int, bytes], said: str
+    collector: Receiver, answer: tuple[int, bytes], said: str
 ) -> None:
     collector.answer = answer
-    told = run_of(collector.url, headers=f"api-key={KEY}")
+    told = run_of(url_of(collector), headers=f"api-key={KEY}")
     assert len(told) == 1
     assert "2 states of 2 were not written: " in told[0]
     assert KEY not in told[0]
@@ -248,20 +224,20 @@ def test_a_collector_that_is_not_there_or_drips_fails_no_run(
 
 
 def test_a_run_without_url_goes_by_the_environment_and_hides_headers_from_workers(
-    collector: Collector, shell: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    collector: Receiver, shell: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", f"api-key={KEY}")
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", collector.url)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", url_of(collector))
     assert shell.run("-q", "-R", "--otlp") == (0, "", "")
     assert "OTEL_EXPORTER_OTLP_HEADERS" not in os.environ
     assert {headers["api-key"] for _, headers, _ in collector.requests} == {KEY}
     phases = {
         values(point.attributes)["ssbench.phase"]
-        for _, _, request in collector.requests
+        for request in exports(collector)
         for point in points_of(request)["ssbench.users"][2]
     }
     assert "run" in phases
-    said = shell.run("-q", "-R", "--otlp", collector.url, "--otlp-headers", tmp_path / "none")
+    said = shell.run("-q", "-R", "--otlp", url_of(collector), "--otlp-headers", tmp_path / "none")
     assert said.status == 2
     assert "--otlp-headers" in said.err
 

@@ -52,6 +52,7 @@ OTHERS: dict[str, dict[str, Any]] = {
     "large_object": {**BASE, "large_object": LARGE},
     "object_lock": {**BASE, "versioning": True, "object_lock": {"seconds": 9}},
 }
+SEEDS = [json.dumps(each).encode() for each in (BASE, *OTHERS.values())]
 BOUNDS = {"size_min": 100, "size_max": 5000}
 
 

@@ -1,6 +1,5 @@
 import json
 import math
-import re
 from itertools import pairwise
 from typing import Any
 
@@ -12,10 +11,9 @@ from ssbench.core.errors import ScenarioError
 from ssbench.core.model import UNKNOWN_SIZE, Group, Stage
 from ssbench.core.operations import CREATE, OPERATIONS, READ, UPDATE, Effect, Operation
 from ssbench.core.scenario.checks import MAX_FAULTS, ValidationErrors
-from ssbench.core.scenario.scenario import KEYS, Scenario, parameter_keys
+from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.scenario.values import profile
 from ssbench.core.text import printable
-from tests.fakes.mutations import fuzz
 from tests.fakes.values import any_of, boolean, integer, none, number, scripted
 from tests.fakes.values import text as word
 
@@ -341,45 +339,6 @@ def test_a_scenario_round_trips_through_json(values: dict[str, object]) -> None:
 
 
 JSON = scripted(any_of(none, boolean, integer, number, word, key=word), 20)
-NUMBERS = ["0", "-1", "1e3", "1e999", "NaN", "9" * 30, "1.5"]
-WORDS = ["null", "true", '"x"', '"tiny"', '"size_min"', '"\\ud800"', '"\\u202e"', "[]", "{}", "[1]"]
-BREAKS = ["", "[[", '"', ",", "\n", "\x00", "\udcff", ": ", "'", ",]", ",}", "\\"]
-VALUES = re.compile(r'"\w+"|\d+|null|\[[^][{}]*\]')
-
-
-@st.composite
-def mutated(draw: st.DrawFn) -> str:
-    """A sound scenario with a few values, or stretches of its text, replaced."""
-    one = text()
-    values = [match.span() for match in VALUES.finditer(one)]
-    for _ in range(draw(st.integers(1, 4))):
-        if draw(st.booleans()):
-            start, end = draw(st.sampled_from(values))
-            one = one[:start] + draw(st.sampled_from(NUMBERS + WORDS)) + one[end:]
-        else:
-            start = draw(st.integers(0, len(one)))
-            one = one[:start] + draw(st.sampled_from(BREAKS + WORDS)) + one[start + 3 :]
-    return one
-
-
-def read_or_refuse(one: str) -> Scenario | list[str]:
-    try:
-        return Scenario.from_json(one, "x.scenario")
-    except ScenarioError as error:
-        return list(error.faults)
-
-
-@fuzz
-@given(mutated() | st.text())
-def test_any_text_is_a_scenario_or_a_list_of_faults(one: str) -> None:
-    """Invariant: a Scenario, or ScenarioError with lines that begin with the source."""
-    outcome = read_or_refuse(one)
-    if isinstance(outcome, Scenario):
-        assert read_or_refuse(json.dumps(outcome.to_dict())) == outcome
-    else:
-        assert outcome
-        assert all(re.match(r"x\.scenario: .+: .+; .+", line) for line in outcome)
-        assert all(printable(line) == line for line in outcome)
 
 
 @given(st.dictionaries(st.sampled_from([*OLD, "stages", "groups", "operations"]), JSON))
@@ -399,9 +358,3 @@ def test_shares_are_not_normalised_if_they_sum_to_one(weights: tuple[float, ...]
     shares = dict(profile(dict(enumerate(weights))))
     assert math.isclose(math.fsum(shares.values()), 1, abs_tol=2e-9)
     assert dict(profile(shares)) == shares
-
-
-@given(st.sampled_from([*KEYS, *parameter_keys()]), JSON)
-def test_any_value_of_any_key_is_read_or_reported(key: str, value: object) -> None:
-    """Invariant: whatever a key has as its value, no other exception is raised."""
-    assert read_or_refuse(text(**{key: value}))

@@ -97,10 +97,3 @@ def test_an_operation_belongs_to_the_stage_in_which_it_began_if_that_part_counts
 def test_an_operation_with_a_due_time_belongs_to_that() -> None:
     windows = marked(windows_of(warmup=2), 0, 10)
     assert stages(windows, batch(1, 2, 9.5, 10, due=True)) == {LEFT_OUT: [0], 0: [1, 2], 1: [3]}
-
-
-# --- the parts that count
-
-
-def warming(*warmups: float) -> list[dict[str, float]]:
-    return [{"warmup": warmup} for warmup in warmups]
