@@ -44,8 +44,8 @@ OTHERS = {
 }
 #: Without these files, a command goes on.
 OPTIONAL = {"secure clouds", "AWS configuration", "AWS credentials", "profiler's .env"}
-#: One function refuses these together with FIFOs: they are tried with a file of each reader.
-NO_FILES = {"a device", "a folder", "a socket"}
+#: A file of each reader, which decides these; what else is read by it is tried with the others.
+OF_READERS = {"a device", "a folder", "a socket", "too large", "not readable", "not UTF-8"}
 READERS = {
     "site file", "clouds", "AWS configuration", "secret", "ssh hosts", "profiler's .env",
     "os_cert", "sse_c_key_file", "run-scenario scenario", "run-scenario resume_cleanup",
@@ -119,7 +119,7 @@ CASES = [
     (case, kind)
     for case, kind in itertools.product(table(), KINDS)
     if not (kind == "nothing" and case in OPTIONAL)
-    and not (kind in NO_FILES and case not in READERS)
+    and not (kind in OF_READERS and case not in READERS)
     and not (kind == "too large" and case.endswith("logs"))  # they have no limit
 ]
 assert table().keys() >= READERS

@@ -205,9 +205,9 @@ def test_an_error_of_a_program_names_the_argument(
 
 
 def checked_options() -> dict[str, tuple[str, Option]]:
-    """Options of any command with a type that has wrong values -> the command and the row."""
+    """Options with a type that has wrong values -> a command that has it, and the row."""
     return {
-        f"{command} {row.flags[-1]}": (command, row)
+        row.flags[-1]: (command, row)
         for command, each in COMMANDS.items()
         for row in each.rows
         if row.flags and row.keys and row.help and row.flags[-1] not in ROWS

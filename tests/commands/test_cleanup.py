@@ -86,15 +86,22 @@ def filled(containers: int = 3) -> MemoryStore:
 
 
 def test_cleanup_lists_containers_and_results() -> None:
-    store = filled()
+    store = filled(15)
+    rows = [f"  ssbench_{number:06d}  2 objects, 3.0 kB" for number in range(15)]
+    dry = cleaned(store, dry_run=True, isatty=True)
+    assert dry.out.splitlines()[:16] == [
+        "Would delete 15 containers with 30 objects (45.0 kB):", *rows,
+    ]  # fmt: skip
+    assert dry.out.count("\n") == 19
+    assert (dry.status, store.count("delete_object"), len(store.containers)) == (0, 0, 17)
     done = cleaned(store, yes=True)
     assert done.status is ExitStatus.OK
-    assert done.err.splitlines()[:2] == [
-        "Deleting 3 containers with 6 objects (9.0 kB):",
-        "  ssbench_000000  2 objects, 3.0 kB",
-    ]
+    assert done.err.splitlines()[:12] == [
+        "Deleting 15 containers with 30 objects (45.0 kB):", *rows[:10],
+        "  ... and 5 more containers, up to ssbench_000014",
+    ]  # fmt: skip
     assert re.fullmatch(
-        r"Deleted 6 objects and 3 containers in [\d.]+ s"
+        r"Deleted 30 objects and 15 containers in [\d.]+ s"
         r" \([\d,.]+ objects/s, [\d,.]+ containers/s\)\.\n",
         done.out,
     )
@@ -106,16 +113,6 @@ def test_a_policy_selects_its_own_containers() -> None:
     assert cleaned(store, policy="gold").status is ExitStatus.OK
     assert "ssbench_000000_gold" not in store.containers
     assert len(store.containers) == 4
-
-
-def test_a_dry_run_names_all_and_deletes_nothing() -> None:
-    store = filled(15)
-    done = cleaned(store, dry_run=True, isatty=True)
-    assert done.status is ExitStatus.OK
-    assert done.out.startswith("Would delete 15 containers with 30 objects (45.0 kB):\n")
-    assert done.out.count("\n") == 19
-    assert len(store.containers) == 17
-    assert not store.count("delete_object")
 
 
 WHAT = "with all that is in it, whoever put it there"
@@ -153,34 +150,28 @@ def test_the_documents_say_the_same_of_what_is_deleted(page: str) -> None:
     assert "carries ssbench's mark" in said
 
 
-def test_a_long_list_of_containers_is_truncated_to_ten() -> None:
-    assert "  ... and 5 more containers, up to ssbench_000014\n" in cleaned(filled(15)).err
-
-
-@pytest.mark.parametrize("answer", ["y\n", "Yes\n", "yes"])
-def test_cleanup_asks_for_confirmation_on_a_terminal(answer: str) -> None:
+@pytest.mark.parametrize(
+    ("answer", "options", "is_asked", "is_deleted"),
+    [
+        ("y\n", {"isatty": True}, True, True),
+        ("Yes", {"isatty": True}, True, True),
+        ("\n", {"isatty": True}, True, False),
+        ("yesterday\n", {"isatty": True}, True, False),
+        ("", {"isatty": True}, True, False),
+        ("", {}, False, True),
+        ("", {"isatty": True, "yes": True}, False, True),
+    ],
+)
+def test_on_a_terminal_nothing_is_deleted_without_a_yes(
+    answer: str, options: dict[str, bool], is_asked: bool, is_deleted: bool
+) -> None:
     store = filled()
-    done = cleaned(store, answer, isatty=True)
-    assert "About to delete 3 containers" in done.err
-    assert "Delete them? [y/N]" in done.err
-    assert done.status is ExitStatus.OK
-    assert len(store.containers) == 2
-
-
-@pytest.mark.parametrize("answer", ["n\n", "\n", "", "yesterday\n"])
-def test_any_answer_but_yes_declines(answer: str) -> None:
-    store = filled()
-    done = cleaned(store, answer, isatty=True)
-    assert done.status is ExitStatus.FAILED
-    assert done.err.endswith("Nothing was deleted.\n")
-    assert len(store.containers) == 5
-
-
-@pytest.mark.parametrize("options", [{"isatty": False}, {"isatty": True, "yes": True}])
-def test_scripts_and_the_yes_option_skip_the_confirmation(options: dict[str, bool]) -> None:
-    done = cleaned(filled(), **options)
-    assert done.status is ExitStatus.OK
-    assert "[y/N]" not in done.err
+    done = cleaned(store, answer, **options)
+    assert done.status is (ExitStatus.OK if is_deleted else ExitStatus.FAILED)
+    assert ("About to delete 3 containers" in done.err) is is_asked
+    assert ("Delete them? [y/N]" in done.err) is is_asked
+    assert done.err.endswith("Nothing was deleted.\n") is not is_deleted
+    assert len(store.containers) == (2 if is_deleted else 5)
 
 
 def test_remaining_objects_fail_with_examples() -> None:
@@ -309,18 +300,14 @@ def test_a_dry_run_names_the_orphaned_objects_that_exist() -> None:
 @pytest.mark.parametrize("options", [{}, {"dry_run": True}])
 def test_where_nothing_is_left_of_a_run_it_is_said(options: dict[str, bool]) -> None:
     nothing = f"Nothing is left of run {RUN}."
-    done = orphaned(stored(), **options)
-    assert (done.status, done.out) == (ExitStatus.OK, f"{nothing}\n")
+    for results in ((), (row(CREATE, 12),) if options else ()):
+        done = orphaned(stored(), *results, **options)
+        assert (done.status, done.out) == (ExitStatus.OK, f"{nothing}\n")
     done = orphaned(MemoryStorage(), **options)
     assert done.status is ExitStatus.OK
     assert done.out == (
         f"{nothing} (None of its containers, such as b_000000, is in this account.)\n"
     )
-
-
-def test_objects_that_are_gone_leave_nothing_to_a_dry_run() -> None:
-    done = orphaned(stored(), row(CREATE, 12), dry_run=True)
-    assert (done.status, done.out) == (ExitStatus.OK, f"Nothing is left of run {RUN}.\n")
 
 
 @pytest.mark.parametrize("dry_run", [False, True])
