@@ -274,6 +274,10 @@ def test_outputs_go_where_own_links_lead(tmp_path: Path) -> None:
 def test_a_pipe_stays_when_its_reader_has_gone(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
+    check_writable(str(pipe), "--csv")  # it is not opened before there are results
+    for path in (tmp_path, tmp_path / "none" / "x.csv"):
+        with pytest.raises(UsageError, match=f"--csv {path}: can't be written"):
+            check_writable(str(path), "--csv")
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     parts = (os.close(reader) or text for text in "x")  # it goes once the pipe is open
     with pytest.raises(SsbenchError, match="can't be written: Broken pipe"):

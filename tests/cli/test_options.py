@@ -65,41 +65,31 @@ def master(text: str) -> argparse.Namespace:
             },
         ),
         ("cleanup-containers --user 20", {"user": "20"}),
+        # Options that may be repeated keep all values.
+        ("run-scenario -f s --pctile 50 --pctile 99.9", {"percentiles": [50.0, 99.9]}),
+        ("report-scenario f --threshold a --threshold b", {"thresholds": ["a", "b"]}),
+        ("run-scenario -f s --source-address 192.0.2.1 --source-address ::1",
+         {"source_addresses": ["192.0.2.1", "::1"]}),
+        ("compare f g h --operation read --operation head",
+         {"stats_files": ["f", "g", "h"], "operations": ["read", "head"]}),
+        ("bench put c --header A:1 --header B:2", {"headers": [("A", "1"), ("B", "2")]}),
+        ("bench files read d --sweep users=1,2 --sweep files=3",
+         {"sweeps": [("users", [1, 2]), ("files", [3])]}),
+        ("make-scenario --from-container c --from-container d", {"containers": ["c", "d"]}),
+        ("make-scenario --from-access-log f --from-access-log g", {"logs": ["f", "g"]}),
+        ("replay f g", {"logs": ["f", "g"]}),
+        ("check-network a b:1", {"servers": [("a", 13583), ("b", 1)]}),
+        ("upload d --container c --sweep users=16,32", {"sweep": [16, 32]}),
+        # Aliases.
+        ("run-scenario --scenario s --users 5", {"scenario": "s", "users": 5}),
+        ("run-scenario --scenario-file s --duration 5m", {"scenario": "s", "seconds": 300.0}),
+        ("run-scenario -f s --no-report", {"no_default_report": True}),
+        ("bench put c --users 5", {"users": 5}),
     ],
 )  # fmt: skip
 def test_command_lines_of_the_master(line: str, values: dict[str, object]) -> None:
     ns = vars(master(line))
     assert {name: ns[name] for name in values} == values
-
-
-@pytest.mark.parametrize(
-    ("line", "name", "values"),
-    [
-        ("run-scenario -f s --pctile 50 --pctile 99.9", "percentiles", [50.0, 99.9]),
-        ("report-scenario f --threshold a --threshold b", "thresholds", ["a", "b"]),
-        (
-            "run-scenario -f s --source-address 192.0.2.1 --source-address ::1",
-            "source_addresses", ["192.0.2.1", "::1"],
-        ),
-        ("compare f g h --operation read --operation head", "operations", ["read", "head"]),
-        ("compare f g --pctile 50 --pctile 75", "percentiles", [50.0, 75.0]),
-        ("report-scenario f g", "stats_files", ["f", "g"]),
-        ("bench put c --header A:1 --header B:2", "headers", [("A", "1"), ("B", "2")]),
-        (
-            "bench files read d --sweep users=1,2 --sweep files=3", "sweeps",
-            [("users", [1, 2]), ("files", [3])],
-        ),
-        ("make-scenario --from-container c --from-container d", "containers", ["c", "d"]),
-        ("make-scenario --from-access-log f --from-access-log g", "logs", ["f", "g"]),
-        ("replay f g", "logs", ["f", "g"]),
-        ("check-network a b:1", "servers", [("a", 13583), ("b", 1)]),
-        ("upload d --container c --sweep users=16,32", "sweep", [16, 32]),
-    ],
-)  # fmt: skip
-def test_options_that_may_be_repeated_keep_all_values(
-    line: str, name: str, values: list[object]
-) -> None:
-    assert list(getattr(master(line), name)) == values
 
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))
@@ -299,8 +289,11 @@ def test_a_command_for_ssh_has_the_quotes_of_a_shell(shell: Shell) -> None:
     [
         ("-c 1000 --zmq-host h 1", {"concurrency": 1000, "address": "h", "worker_id": "1"}),
         (
-            "--retries 3 -p 50 -v --zmq-work-port 1 --zmq-results_port 2 --batch-size 1",
-            {"retries": 3, "profile_count": 50, "verbose": True, "work_port": 1, "results_port": 2},
+            "--retries 3 -p 50 -v --zmq-work-port 1 --zmq-results_port 2 --batch-size 1 --master h",
+            {
+                "retries": 3, "profile_count": 50, "verbose": True, "work_port": 1,
+                "results_port": 2, "address": "h",
+            },
         ),
         (
             "",
@@ -401,26 +394,6 @@ def test_examples_of_the_short_help_are_valid(line: str) -> None:
         words = upload_words(words[1:])
     if "-h" not in words:
         assert master_parser(words).parse_args(words).command
-
-
-@pytest.mark.parametrize(
-    ("line", "same"),
-    [
-        ("run-scenario --scenario s", "run-scenario -f s"),
-        ("run-scenario --scenario-file s", "run-scenario --filename s"),
-        ("run-scenario -f s --users 5", "run-scenario -f s --user-count 5"),
-        ("bench put c --users 5", "bench put c -u 5"),
-        ("run-scenario -f s --duration 5m", "run-scenario -f s --run-seconds 5m"),
-        ("run-scenario -f s --no-report", "run-scenario -f s --no-default-report"),
-    ],
-)
-def test_aliases_mean_the_same(line: str, same: str) -> None:
-    assert master(line) == master(same)
-
-
-def test_alias_of_the_worker() -> None:
-    parser = worker_parser()
-    assert parser.parse_args(["--master", "h"]) == parser.parse_args(["--zmq-host", "h"])
 
 
 def test_full_help_of_run_scenario_is_in_groups(shell: Shell) -> None:

@@ -31,8 +31,8 @@ COMPRESS: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-def write(path: Path, *lines: str, end: str = "\n") -> str:
-    data = "".join(f"{line}{end}" for line in lines).encode("latin-1")
+def write(path: Path, *lines: str) -> str:
+    data = "".join(f"{line}\n" for line in lines).encode("latin-1")
     path.write_bytes(COMPRESS.get(path.suffix, bytes)(data))
     return str(path)
 
@@ -41,11 +41,16 @@ def read(*paths: str, **more: str) -> LogFiles:
     return read_logs(paths, RequestLog(), **more)
 
 
-@pytest.mark.parametrize("name", ["log", "log.gz", "log.xz", "log.bz2"])
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_plain_and_compressed_files(tmp_path: Path, name: str, end: str) -> None:
-    found = read(write(tmp_path / name, LINE, "", LINE, end=end))
+@pytest.mark.parametrize("suffix", ["", *COMPRESS])
+def test_plain_and_compressed_files(tmp_path: Path, suffix: str) -> None:
+    path = Path(write(tmp_path / f"log{suffix}", LINE, "", f"{LINE}\r"))
+    found = read(str(path))
     assert (found.lines, len(found.requests), found.not_understood) == (2, 2, 0)
+    data = path.read_bytes()
+    for damaged in (data[:-12], data[:20] + b"\xff" * 8 + data[28:]) if suffix else ():
+        path.write_bytes(damaged)
+        with pytest.raises(SsbenchError, match="is damaged, or cut off"):
+            read(str(path))
 
 
 def test_several_files_and_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,21 +98,8 @@ def test_reading_can_be_stopped_and_says_how_far_it_is(tmp_path: Path) -> None:
 def test_files_of_other_compressors_are_named(tmp_path: Path, begin: bytes, form: str) -> None:
     path = tmp_path / "log"
     path.write_bytes(begin + b"\0" * 100)
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(UsageError, match=f"compressed with {form}, which can't be read here: dec"):
         read(str(path))
-    assert f"is compressed with {form}, which can't be read here: decompress it" in str(
-        caught.value
-    )
-
-
-@pytest.mark.parametrize("suffix", [*COMPRESS])
-def test_a_damaged_compressed_file_is_an_error(tmp_path: Path, suffix: str) -> None:
-    path = Path(write(tmp_path / f"log{suffix}", LINE))
-    data = path.read_bytes()
-    for damaged in (data[:-12], data[:20] + b"\xff" * 8 + data[28:]):
-        path.write_bytes(damaged)
-        with pytest.raises(SsbenchError, match="is damaged, or cut off"):
-            read(str(path))
 
 
 def test_an_xz_file_does_not_say_how_much_memory_its_reader_takes(tmp_path: Path) -> None:
@@ -240,11 +232,28 @@ GOLDEN = """\
         "head": 1
       }
     },
+    {
+      "name": "small",
+      "size": {
+        "histogram": [
+          [65536, 81920, 1]
+        ]
+      },
+      "operations": {
+        "create": 1
+      }
+    }
+  ],
+  "initial_files": {
+    "tiny": 83,
+    "small": 17
+  },
+  "rate": 6.0,
+  "arrivals": "poisson",
+  "run_seconds": 60,
+  "user_count": 16
+}
 """
-REST = {
-    "initial_files": {"tiny": 83, "small": 17}, "rate": 6.0, "arrivals": "poisson",
-    "run_seconds": 60, "user_count": 16,
-}  # fmt: skip
 
 
 def test_the_scenario_of_a_small_log(tmp_path: Path) -> None:
@@ -257,11 +266,4 @@ def test_the_scenario_of_a_small_log(tmp_path: Path) -> None:
         swift("HEAD", "/v1/a/c/x"),
         swift("PUT", "/v1/a/c/z", 201, received=80_000),
     )
-    assert found.text.startswith(GOLDEN)
-    small = {
-        "name": "small",
-        "size": {"histogram": [[65536, 81920, 1]]},
-        "operations": {"create": 1},
-    }
-    scenario = json.loads(found.text)
-    assert (scenario.pop("sizes")[1], scenario.pop("name"), scenario) == (small, "x", REST)
+    assert found.text == GOLDEN

@@ -146,14 +146,6 @@ def test_what_a_work_of_cosbench_says(data: bytes, keys: dict[str, Any], note: s
     assert notes == [note] * bool(note)
 
 
-def test_works_that_run_at_the_same_time_are_groups() -> None:
-    second = b"<work name='w' workers='3' runtime='9'>%b</work>" % READ.encode()
-    data = work(READ, name="r", runtime="9")
-    both = data.replace(b"</work></workstage>", b"</work>%b</workstage>" % second)
-    found, _notes = converted(both)
-    assert {name: group["users"] for name, group in found["groups"].items()} == {"r": 2, "w": 3}
-
-
 @pytest.mark.parametrize(
     ("data", "wrong"),
     [

@@ -7,7 +7,6 @@ import pytest
 from ssbench.commands.replay.formats import (
     UNKNOWN,
     UNKNOWN_LAYOUT,
-    LeftOut,
     LineParser,
     LoggedRequest,
     Parsed,
@@ -99,12 +98,6 @@ def request(line: str) -> LoggedRequest:
     return found
 
 
-def reason(line: str) -> str:
-    found = parsed(line)
-    assert isinstance(found, LeftOut), found
-    return found.reason
-
-
 def test_a_line_of_swift_s_proxy_with_and_without_syslog() -> None:
     line = swift("GET", "/v1/AUTH_a/photos/2026/%2520x.jpg%3Fformat%3Djson", sent=1024)
     expected = LoggedRequest(
@@ -116,90 +109,160 @@ def test_a_line_of_swift_s_proxy_with_and_without_syslog() -> None:
     assert request(f"<158>proxy-server: {line} AUTH_user") == expected, "with access_user_id"
 
 
-def test_a_line_of_older_swift_ends_with_the_duration() -> None:
-    found = request(OLD_SWIFT)
-    assert found[:3] == ("GET OBJECT", b"c", b"o p")
-    assert found.at_ns == (1795359032 - 2) * SECOND
-    assert found.size == 70
+def told(line: str) -> str:
+    """Request, object, and the bytes that were moved of those that it has; or why it is none."""
+    found = parsed(line)
+    if not isinstance(found, LoggedRequest):
+        return f"left out: {found.reason}" if found else "not understood"
+    moved, size = ("?" if each == UNKNOWN else each for each in (found.moved, found.size))
+    return f"{found.request}: {found.container.decode()}/{found.name.decode()}, {moved} of {size}"
 
 
-def test_sizes_of_swift_are_those_of_bodies() -> None:
-    put = request(swift("PUT", "/v1/a/c/o", 201, received=500, sent=3))
-    assert (put.request, put.size, put.moved) == ("PUT OBJECT", 500, 500)
-    empty = request(swift("PUT", "/v1/a/c/o", 201))
-    assert (empty.size, empty.moved) == (0, 0)
-    part = request(swift("GET", "/v1/a/c/o", 206, sent=100))
-    assert (part.request, part.size, part.moved) == ("GET OBJECT 206", UNKNOWN, 100)
-    head = request(swift("HEAD", "/v1/a/c/o"))
-    assert (head.request, head.size, head.moved) == ("HEAD OBJECT", UNKNOWN, UNKNOWN)
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "status", "expected"),
-    [
-        ("DELETE", "/v1/a/c/o", 204, "DELETE OBJECT"),
-        ("POST", "/v1/a/c/o", 202, "POST OBJECT"),
-        ("COPY", "/v1/a/c/o", 201, "COPY OBJECT"),
-        ("GET", "/v1/a/c", 200, "GET BUCKET"),
-        ("GET", "/v1/a/c/", 200, "GET BUCKET"),
-        ("GET", "/v1.0/a/c%3Fprefix%3Dp", 204, "GET BUCKET"),
-        ("POST", "/v1/a%3Fbulk-delete", 200, "POST MULTI_OBJECT_DELETE"),
-        ("POST", "/v1/a?bulk-delete&x=1", 200, "POST MULTI_OBJECT_DELETE"),
-        ("GET", "/bucket/key", 200, "GET OBJECT"),
-        ("GET", "/bucket%3Flist-type%3D2", 200, "GET BUCKET"),
-        ("POST", "/bucket%3Fdelete", 200, "POST MULTI_OBJECT_DELETE"),
+#: Why -> lines that are left out.
+LEFT_OUT = {
+    "failed with status 404": [swift("GET", "/v1/a/c/o", 404), combined("GET", "/x", 404),
+                               versitygw("GetObject", "k", "404 NoSuchKey")],
+    "failed with status 304": [swift("GET", "/v1/a/c/o", 304)],
+    "failed with status 403": [s3("REST.GET.OBJECT", "k", 403)],
+    "failed with status -1": [haproxy("GET", "/x", -1)],
+    "accounts and containers": [
+        swift("GET", "/v1/a"), swift("HEAD", "/v1/a/c", 204), swift("PUT", "/v1/a/c", 201),
+        s3("REST.HEAD.BUCKET"), versitygw("ListAllMyBuckets"), combined("GET", "/swift/v1"),
+        beast("GET", "/"), beast("PUT", "/b"),
     ],
-)
-def test_requests_of_swift_that_are_operations(
-    method: str, path: str, status: int, expected: str
-) -> None:
-    assert request(swift(method, path, status)).request == expected
+    "logins and service pages": [
+        swift("GET", "/auth/v1.0"), swift("GET", "/info"), swift("POST", "/v3/auth/tokens", 201),
+        combined("GET", "/swift/info"), beast("GET", "/admin/usage?uid=x"),
+    ],
+    "manifests of large objects": [
+        swift("PUT", "/v1/a/c/o%3Fmultipart-manifest%3Dput", 201),
+        swift("GET", "/v1/a/c/o%3Fmultipart-manifest%3Dget"),
+    ],
+    "parts of multipart uploads": [
+        swift("PUT", "/b/k%3FuploadId%3DX%26partNumber%3D1"), s3("REST.PUT.PART", "k"),
+        s3("REST.POST.UPLOADS", "k"), versitygw("UploadPart", "k"),
+    ],
+    "destinations of copies": [s3("REST.COPY.OBJECT", "k"), versitygw("CopyObject", "k")],
+    "objects of bulk deletes": [s3("BATCH.DELETE.OBJECT", "k", 204)],
+    "requests that the store made itself": [
+        swift("GET", "/v1/a/c/o", source="SLO"), s3("S3.EXPIRE.OBJECT", "k", 204),
+    ],
+    "other requests": [
+        swift("GET", "/b/k%3Facl"), swift("OPTIONS", "/v1/a/c/o"), s3("REST.GET.VERSIONING"),
+        s3("REST.GET.OBJECT_TAGGING", "k"), versitygw("GetObjectTagging", "k"),
+        combined("MKCOL", "/dav/c/", 201),
+    ],
+}  # fmt: skip
+
+
+def test_requests_that_are_left_out_have_a_reason() -> None:
+    found = {why: [told(line) for line in lines] for why, lines in LEFT_OUT.items()}
+    assert found == {why: [f"left out: {why}"] * len(lines) for why, lines in LEFT_OUT.items()}
 
 
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        (swift("GET", "/v1/a/c/o", 404), "failed with status 404"),
-        (swift("GET", "/v1/a/c/o", 499), "failed with status 499"),
-        (swift("GET", "/v1/a/c/o", 304), "failed with status 304"),
-        (swift("GET", "/v1/a"), "accounts and containers"),
-        (swift("HEAD", "/v1/a/c", 204), "accounts and containers"),
-        (swift("PUT", "/v1/a/c", 201), "accounts and containers"),
-        (swift("GET", "/auth/v1.0"), "logins and service pages"),
-        (swift("GET", "/info"), "logins and service pages"),
-        (swift("POST", "/v3/auth/tokens", 201), "logins and service pages"),
-        (swift("PUT", "/v1/a/c/o%3Fmultipart-manifest%3Dput", 201), "manifests of large objects"),
-        (swift("GET", "/v1/a/c/o%3Fmultipart-manifest%3Dget"), "manifests of large objects"),
-        (swift("PUT", "/b/k%3FuploadId%3DX%26partNumber%3D1"), "parts of multipart uploads"),
-        (swift("GET", "/b/k%3Facl"), "other requests"),
-        (swift("OPTIONS", "/v1/a/c/o"), "other requests"),
-        (swift("GET", "/v1/a/c/o", source="SLO"), "requests that the store made itself"),
-        (s3("REST.GET.VERSIONING"), "other requests"),
-        (s3("REST.GET.OBJECT_TAGGING", "k"), "other requests"),
-        (s3("REST.PUT.PART", "k"), "parts of multipart uploads"),
-        (s3("REST.POST.UPLOADS", "k"), "parts of multipart uploads"),
-        (s3("REST.COPY.OBJECT", "k"), "destinations of copies"),
-        (s3("REST.HEAD.BUCKET"), "accounts and containers"),
-        (s3("REST.GET.OBJECT", "k", 403), "failed with status 403"),
-        (s3("S3.EXPIRE.OBJECT", "k", 204), "requests that the store made itself"),
-        (s3("BATCH.DELETE.OBJECT", "k", 204), "objects of bulk deletes"),
-        (versitygw("CopyObject", "k"), "destinations of copies"),
-        (versitygw("UploadPart", "k"), "parts of multipart uploads"),
-        (versitygw("ListAllMyBuckets"), "accounts and containers"),
-        (versitygw("GetObjectTagging", "k"), "other requests"),
-        (versitygw("GetObject", "k", "404 NoSuchKey"), "failed with status 404"),
-        (combined("MKCOL", "/dav/c/", 201), "other requests"),
-        (combined("GET", "/x", 404), "failed with status 404"),
-        (combined("GET", "/swift/v1"), "accounts and containers"),
-        (combined("GET", "/swift/info"), "logins and service pages"),
-        (beast("GET", "/"), "accounts and containers"),
-        (beast("PUT", "/b"), "accounts and containers"),
-        (beast("GET", "/admin/usage?uid=x"), "logins and service pages"),
-        (haproxy("GET", "/x", -1), "failed with status -1"),
+        (swift("PUT", "/v1/a/c/o", 201, received=500, sent=3), "PUT OBJECT: c/o, 500 of 500"),
+        (swift("PUT", "/v1/a/c/o", 201), "PUT OBJECT: c/o, 0 of 0"),
+        (swift("GET", "/v1/a/c/o", 206, sent=100), "GET OBJECT 206: c/o, 100 of ?"),
+        (swift("HEAD", "/v1/a/c/o"), "HEAD OBJECT: c/o, ? of ?"),
+        (OLD_SWIFT, "GET OBJECT: c/o p, 70 of 70"),
+        (swift("DELETE", "/v1/a/c/o", 204), "DELETE OBJECT: c/o, ? of ?"),
+        (swift("POST", "/v1/a/c/o", 202), "POST OBJECT: c/o, ? of ?"),
+        (swift("COPY", "/v1/a/c/o", 201), "COPY OBJECT: c/o, ? of ?"),
+        (swift("GET", "/v1/a/c/"), "GET BUCKET: c/, ? of ?"),
+        (swift("GET", "/v1.0/a/c%3Fprefix%3Dp", 204), "GET BUCKET: c/, ? of ?"),
+        (swift("POST", "/v1/a%3Fbulk-delete"), "POST MULTI_OBJECT_DELETE: /, ? of ?"),
+        (swift("POST", "/v1/a?bulk-delete&x=1"), "POST MULTI_OBJECT_DELETE: /, ? of ?"),
+        (swift("GET", "/bucket/key"), "GET OBJECT: bucket/key, 0 of 0"),
+        (swift("GET", "/bucket%3Flist-type%3D2"), "GET BUCKET: bucket/, ? of ?"),
+        (swift("POST", "/bucket%3Fdelete"), "POST MULTI_OBJECT_DELETE: bucket/, ? of ?"),
+        (s3("REST.GET.OBJECT", "a%2520b/c", sent=100, size=100),
+         "GET OBJECT: amzn-s3-demo-bucket1/a%20b/c, 100 of 100"),
+        (s3("REST.GET.OBJECT", "k", 206, sent=10, size=100),
+         "GET OBJECT 206: amzn-s3-demo-bucket1/k, 10 of 100"),
+        (s3("REST.GET.OBJECT", "k", 206, sent=10),
+         "GET OBJECT 206: amzn-s3-demo-bucket1/k, 10 of ?"),
+        (s3("REST.GET.OBJECT", "k", sent=10), "GET OBJECT: amzn-s3-demo-bucket1/k, 10 of 10"),
+        (s3("WEBSITE.GET.OBJECT", "k", sent=10, size=10),
+         "GET OBJECT: amzn-s3-demo-bucket1/k, 10 of 10"),
+        (s3("REST.PUT.OBJECT", "k", size=4406583),
+         "PUT OBJECT: amzn-s3-demo-bucket1/k, 4406583 of 4406583"),
+        (s3("REST.POST.UPLOAD", "k", sent=354, size=9),
+         "POST UPLOAD: amzn-s3-demo-bucket1/k, 9 of 9"),
+        (s3("REST.HEAD.OBJECT", "k", size=7), "HEAD OBJECT: amzn-s3-demo-bucket1/k, ? of 7"),
+        (s3("REST.DELETE.OBJECT", "k", 204), "DELETE OBJECT: amzn-s3-demo-bucket1/k, ? of ?"),
+        (s3("REST.COPY.OBJECT_GET", "k", size=7),
+         "COPY OBJECT_GET: amzn-s3-demo-bucket1/k, ? of 7"),
+        (s3("REST.GET.BUCKET", sent=300), "GET BUCKET: amzn-s3-demo-bucket1/, ? of ?"),
+        (s3("REST.POST.MULTI_OBJECT_DELETE"),
+         "POST MULTI_OBJECT_DELETE: amzn-s3-demo-bucket1/, ? of ?"),
+        (versitygw("PutObject", "a b/200 c", size=1000),
+         "PUT OBJECT: bench/a b/200 c, 1000 of 1000"),
+        (versitygw("PutObject", "k"), "PUT OBJECT: bench/k, 0 of 0"),
+        (versitygw("GetObject", "k"), "GET OBJECT: bench/k, ? of ?"),
+        (versitygw("ListObjectsV2"), "GET BUCKET: bench/, ? of ?"),
+        (versitygw("DeleteObjects"), "POST MULTI_OBJECT_DELETE: bench/, ? of ?"),
+        (beast("PUT", "/b/a%20b"), "PUT OBJECT: b/a b, 4096 of 4096"),
+        (beast("GET", "/b/o", 206), "GET OBJECT 206: b/o, 4096 of ?"),
+        (beast("GET", "/b?max-keys=2"), "GET BUCKET: b/, ? of ?"),
+        (beast("GET", "/b/"), "GET BUCKET: b/, ? of ?"),
+        (beast("HEAD", "/swift/v1/c/o"), "HEAD OBJECT: c/o, ? of ?"),
+        (haproxy("GET", "/c/o%20p"), "GET OBJECT: c/o p, 2750 of 2750"),
+        (haproxy("PUT", "/v1/AUTH_a/c/o", 201), "PUT OBJECT: c/o, ? of ?"),
+        (haproxy("GET", "https://h/v1/AUTH_a/c?x=1"), "GET BUCKET: c/, ? of ?"),
+        (haproxy("GET", "/c/o").replace(" {1wt.eu|a b} {}", ""), "GET OBJECT: c/o, 2750 of 2750"),
+        (f'{haproxy("GET", "/c/o")} "h" 0/0/0/0/0 -/TLSv1.3/-', "GET OBJECT: c/o, 2750 of 2750"),
+        (combined("PROPFIND", "/dav/folder/", 207, 10), "PROPFIND BUCKET: dav/, ? of ?"),
+        (combined("PROPFIND", "/dav/file", 207, 10), "PROPFIND OBJECT: dav/file, ? of ?"),
+        (combined("PROPPATCH", "/dav/file", 207, 10), "PROPPATCH OBJECT: dav/file, ? of ?"),
+        (combined("COPY", "/dav/file", 201, 10), "COPY OBJECT: dav/file, ? of ?"),
+        (combined("GET", "/", 200, 10), "GET OBJECT: //, 10 of 10"),
+        (combined("GET", "/blog/", 200, 10), "GET OBJECT: /blog, 10 of 10"),
+        (combined("GET", "/bucket?list-type=2&prefix=a", 200, 10), "GET BUCKET: /, ? of ?"),
+        (combined("GET", "/v1/AUTH_a/c/o?x=1", 200, 10), "GET OBJECT: c/o, 10 of 10"),
+        (combined("GET", "http://h/v1/AUTH_a/c/o", 200, 10), "GET OBJECT: c/o, 10 of 10"),
+        ("", "not understood"),
+        ('{"time": 1}', "not understood"),
+        (COMMON.replace("Oct", "Okt"), "not understood"),
+        (COMMON.replace("13:55", "33:55"), "not understood"),
+        (COMMON.replace("10/", "32/"), "not understood"),
+        (COMMON.replace("200 2326", "200"), "not understood"),
+        (swift("get", "/v1/a/c/o"), "not understood"),
+        (swift("GET", "/v1/a/c/o").replace("Nov", "XXX"), "not understood"),
+        ("\0" * 100, "not understood"),
+    ],
+)  # fmt: skip
+def test_a_request_has_its_object_and_its_bytes(line: str, expected: str) -> None:
+    assert told(line) == expected
+
+
+DATE = "10/Oct/2000:13:55:36 -0700"
+
+
+@pytest.mark.parametrize(
+    ("line", "at_ns", "duration_ns"),
+    [
+        (OLD_SWIFT, (1795359032 - 2) * SECOND, 2 * SECOND),  # it ends with the duration
+        (s3("REST.GET.OBJECT", "k"), 1549411238 * SECOND, 7_000_000),
+        # It logs the end.
+        (versitygw("GetObject", "k"), 1795384733 * SECOND - 6_000_000, 6_000_000),
+        (beast("GET", "/b/o"), 1675608240_045000000, 36_000_937),
+        # Of older releases.
+        (beast("GET", "/b/o").partition(" latency=")[0], 1675608240_045000000, UNKNOWN),
+        (haproxy("GET", "/c/o"), 1233922454_655000000, 109_000_000),
+        (COMMON.replace(DATE, "01/Jan/1970:00:00:00 +0000"), 0, UNKNOWN),
+        (COMMON.replace(DATE, "01/Jan/2000:23:59:60 +0530"), 946751400 * SECOND, UNKNOWN),
+        (COMMON.replace(DATE, "31/Dec/2100:00:00:00 -0330"), 4133907000 * SECOND, UNKNOWN),
+        (COMMON.replace(DATE, "01/Jan/1970:00:00:01.5 +0000"), 1_500_000_000, UNKNOWN),
     ],
 )
-def test_requests_that_are_left_out_have_a_reason(line: str, expected: str) -> None:
-    assert reason(line) == expected
+def test_a_request_has_its_begin_in_its_zone_and_its_duration(
+    line: str, at_ns: int, duration_ns: int
+) -> None:
+    found = request(line)
+    assert (found.at_ns, found.duration_ns) == (at_ns, duration_ns)
 
 
 def test_a_query_is_compared_by_whole_parameters() -> None:
@@ -208,99 +271,6 @@ def test_a_query_is_compared_by_whole_parameters() -> None:
     for query in ("location=berlin", "select=name", "delete=1", "prefix=a&x"):
         found = request(combined("GET", f"/app/page?{query}", sent=1))
         assert found[:3] == ("GET OBJECT", b"app", b"page"), "of another application"
-
-
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        (
-            s3("REST.GET.OBJECT", "a%2520b/c", sent=100, size=100),
-            ("GET OBJECT", b"a%20b/c", 100, 100),
-        ),
-        (s3("REST.GET.OBJECT", "k", 206, sent=10, size=100), ("GET OBJECT 206", b"k", 100, 10)),
-        (s3("REST.GET.OBJECT", "k", 206, sent=10), ("GET OBJECT 206", b"k", UNKNOWN, 10)),
-        (s3("REST.GET.OBJECT", "k", sent=10), ("GET OBJECT", b"k", 10, 10)),
-        (s3("WEBSITE.GET.OBJECT", "k", sent=10, size=10), ("GET OBJECT", b"k", 10, 10)),
-        (s3("REST.PUT.OBJECT", "k", size=4406583), ("PUT OBJECT", b"k", 4406583, 4406583)),
-        (s3("REST.POST.UPLOAD", "k", sent=354, size=9), ("POST UPLOAD", b"k", 9, 9)),
-        (s3("REST.HEAD.OBJECT", "k", size=7), ("HEAD OBJECT", b"k", 7, UNKNOWN)),
-        (
-            s3("REST.DELETE.OBJECT", "k", 204),
-            ("DELETE OBJECT", b"k", UNKNOWN, UNKNOWN),
-        ),
-        (s3("REST.COPY.OBJECT_GET", "k", size=7), ("COPY OBJECT_GET", b"k", 7, UNKNOWN)),
-        (s3("REST.GET.BUCKET", sent=300), ("GET BUCKET", b"", UNKNOWN, UNKNOWN)),
-        (
-            s3("REST.POST.MULTI_OBJECT_DELETE"),
-            ("POST MULTI_OBJECT_DELETE", b"", UNKNOWN, UNKNOWN),
-        ),
-    ],
-)
-def test_lines_of_s3(line: str, expected: tuple[str, bytes, int, int]) -> None:
-    found = request(line)
-    assert (found.request, found.name, found.size, found.moved) == expected
-    assert found.container == b"amzn-s3-demo-bucket1"
-    assert found.at_ns == 1549411238 * SECOND
-    assert found.duration_ns == 7_000_000
-
-
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        (versitygw("PutObject", "a b/200 c", size=1000), ("PUT OBJECT", b"a b/200 c", 1000, 1000)),
-        (versitygw("PutObject", "k"), ("PUT OBJECT", b"k", 0, 0)),
-        (versitygw("GetObject", "k"), ("GET OBJECT", b"k", UNKNOWN, UNKNOWN)),
-        (versitygw("ListObjectsV2"), ("GET BUCKET", b"", UNKNOWN, UNKNOWN)),
-        (
-            versitygw("DeleteObjects"),
-            ("POST MULTI_OBJECT_DELETE", b"", UNKNOWN, UNKNOWN),
-        ),
-    ],
-)
-def test_lines_of_versitygw(line: str, expected: tuple[str, bytes, int, int]) -> None:
-    found = request(line)
-    assert (found.request, found.name, found.size, found.moved) == expected
-    assert found.container == b"bench"
-    assert found.duration_ns == 6_000_000
-    assert found.at_ns + found.duration_ns == 1795384733 * SECOND, "it logs the end"
-
-
-BEAST_BEGIN_NS = 1675608240_045000000
-HAPROXY_BEGIN_NS = 1233922454_655000000
-
-
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        (beast("PUT", "/b/a%20b", 200), ("PUT OBJECT", b"b", b"a b", 4096, 4096)),
-        (beast("GET", "/b/o", 206), ("GET OBJECT 206", b"b", b"o", UNKNOWN, 4096)),
-        (beast("GET", "/b?max-keys=2"), ("GET BUCKET", b"b", b"", UNKNOWN, UNKNOWN)),
-        (beast("GET", "/b/"), ("GET BUCKET", b"b", b"", UNKNOWN, UNKNOWN)),
-        (beast("GET", "/swift/v1/c"), ("GET BUCKET", b"c", b"", UNKNOWN, UNKNOWN)),
-        (beast("HEAD", "/swift/v1/c/o"), ("HEAD OBJECT", b"c", b"o", UNKNOWN, UNKNOWN)),
-    ],
-)
-def test_lines_of_rgw(line: str, expected: tuple[str, bytes, bytes, int, int]) -> None:
-    found = request(line)
-    assert (*found[:3], found.size, found.moved) == expected
-    assert (found.at_ns, found.duration_ns) == (BEAST_BEGIN_NS, 36_000_937)
-    assert request(line.partition(" latency=")[0]).duration_ns == UNKNOWN, "of older releases"
-
-
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        (haproxy("GET", "/c/o%20p"), ("GET OBJECT", b"c", b"o p", 2750)),
-        (haproxy("PUT", "/v1/AUTH_a/c/o", 201), ("PUT OBJECT", b"c", b"o", UNKNOWN)),
-        (haproxy("GET", "https://h/v1/AUTH_a/c?x=1"), ("GET BUCKET", b"c", b"", UNKNOWN)),
-        (haproxy("GET", "/c/o").replace(" {1wt.eu|a b} {}", ""), ("GET OBJECT", b"c", b"o", 2750)),
-        (f'{haproxy("GET", "/c/o")} "h" 0/0/0/0/0 -/TLSv1.3/-', ("GET OBJECT", b"c", b"o", 2750)),
-    ],
-)
-def test_lines_of_haproxy(line: str, expected: tuple[str, bytes, bytes, int]) -> None:
-    found = request(line)
-    assert (*found[:3], found.size) == expected
-    assert (found.at_ns, found.duration_ns) == (HAPROXY_BEGIN_NS, 109_000_000)
 
 
 @pytest.mark.parametrize(
@@ -328,53 +298,6 @@ def test_the_layout_of_a_path_is_known_or_said(
     for line in (combined("GET", path), haproxy("GET", path)):
         found = request(line)
         assert (found.container, found.name, found.layout) == expected
-
-
-@pytest.mark.parametrize(
-    ("time", "unix_s"),
-    [
-        ("01/Jan/1970:00:00:00 +0000", 0),
-        ("01/Jan/2000:23:59:60 +0530", 946771200 - 19800),
-        ("31/Dec/2100:00:00:00 -0330", 4133894400 + 12600),
-        ("01/Jan/1970:00:00:01.5 +0000", 1.5),
-    ],
-)
-def test_times_are_those_of_their_zone(time: str, unix_s: float) -> None:
-    assert request(COMMON.replace("10/Oct/2000:13:55:36 -0700", time)).at_ns == unix_s * SECOND
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "status", "expected"),
-    [
-        ("PROPFIND", "/dav/folder/", 207, ("PROPFIND BUCKET", b"dav", b"")),
-        ("PROPFIND", "/dav/file", 207, ("PROPFIND OBJECT", b"dav", b"file")),
-        ("PROPPATCH", "/dav/file", 207, ("PROPPATCH OBJECT", b"dav", b"file")),
-        ("COPY", "/dav/file", 201, ("COPY OBJECT", b"dav", b"file")),
-        ("GET", "/", 200, ("GET OBJECT", b"", b"/")),
-        ("GET", "/blog/", 200, ("GET OBJECT", b"", b"blog")),
-        ("GET", "/bucket?list-type=2&prefix=a", 200, ("GET BUCKET", b"", b"")),
-        ("GET", "/v1/AUTH_a/c/o?x=1", 200, ("GET OBJECT", b"c", b"o")),
-        ("GET", "http://h/v1/AUTH_a/c/o", 200, ("GET OBJECT", b"c", b"o")),
-    ],
-)
-def test_requests_of_web_servers(
-    method: str, path: str, status: int, expected: tuple[str, bytes, bytes]
-) -> None:
-    assert request(combined(method, path, status, 10))[:3] == expected
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "", "hello", "{}", '{"time": 1}',
-        COMMON.replace("Oct", "Okt"), COMMON.replace("13:55", "33:55"),
-        COMMON.replace("10/", "32/"),
-        COMMON.replace("200 2326", "200"), swift("get", "/v1/a/c/o"),
-        swift("GET", "/v1/a/c/o").replace("Nov", "XXX"), "\0" * 100,
-    ],
-)  # fmt: skip
-def test_other_lines_are_not_understood(line: str) -> None:
-    assert parsed(line) is None
 
 
 def test_the_format_may_be_forced_and_changes_within_a_log() -> None:

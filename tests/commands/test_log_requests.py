@@ -79,20 +79,16 @@ def test_requests_for_deleted_objects_are_left_out() -> None:
     assert log.left_out == {DELETED_BEFORE: 1}
 
 
-def test_requests_on_containers_have_no_object() -> None:
-    found = arranged(LoggedRequest("GET BUCKET", b"c", b"", 0, UNKNOWN, UNKNOWN, UNKNOWN))
-    assert found.operations.tolist() == [LIST]
-    assert found.without_object == {LIST: 1}
-    assert initial(found) == []
-    assert found.objects.tolist() == [0]
-
-
-def test_bulk_deletes_are_left_out_unless_they_are_wanted() -> None:
-    bulk = LoggedRequest("POST MULTI_OBJECT_DELETE", b"c", b"", 0, UNKNOWN, UNKNOWN, UNKNOWN)
-    log = log_of(bulk, request(GET))
-    assert len(log.arrange()) == 1
-    assert log.left_out == {NO_NAMES: 1}
-    assert len(log_of(bulk, request(GET)).arrange(with_sets=True)) == 2
+def test_requests_on_containers_have_no_object_and_bulk_deletes_only_if_they_are_wanted() -> None:
+    listing, bulk = (
+        LoggedRequest(what, b"c", b"", 0, UNKNOWN, UNKNOWN, UNKNOWN)
+        for what in ("GET BUCKET", "POST MULTI_OBJECT_DELETE")
+    )
+    log = log_of(bulk, listing)
+    found = log.arrange()
+    assert (found.operations.tolist(), found.without_object) == ([LIST], {LIST: 1})
+    assert (initial(found), found.objects.tolist(), log.left_out) == ([], [0], {NO_NAMES: 1})
+    assert len(log_of(bulk, listing).arrange(with_sets=True)) == 2
 
 
 def test_limits_of_time_and_number() -> None:

@@ -22,8 +22,8 @@ def test_an_output_that_is_there_is_a_usage_error(shell: Shell) -> None:
 
 @pytest.fixture
 def store(tmp_path: Path) -> list[str]:
-    """Options of a store with two containers."""
-    for name, sizes in (("c", (1000, 2000, 3000)), ("d", (5,))):
+    """Options of a store with three containers, of which one is empty."""
+    for name, sizes in (("c", (5, 5, 900)), ("d", (5,)), ("empty", ())):
         (tmp_path / name).mkdir()
         for number, size in enumerate(sizes):
             (tmp_path / name / str(number)).write_bytes(b"x" * size)
@@ -35,11 +35,14 @@ def test_a_scenario_of_containers_has_their_sizes(store: list[str], shell: Shell
     said = shell("make-scenario", *words)
     made = json.loads(said.out)
     assert made["name"] == "Objects like those of c, d"
+    assert made["sizes"][0]["size"] == {"histogram": [[5, 6, 3], [896, 1024, 1]]}
     assert made["initial_files"] == {"object": 4}
-    assert said.status == 0
-    assert "Wrote" not in said.err
+    assert (said.status, "Wrote" in said.err) == (0, False)
     said = shell("make-scenario", *words, "--objects", 9)
     assert json.loads(said.out)["initial_files"] == {"object": 9}
+    for name, why in (("none", 'container "none": no such container'), ("empty", "no objects in")):
+        said = shell("make-scenario", "--from-container", name, *store)
+        assert (said.status, said.out, why in said.err) == (1, "", True)
 
 
 @pytest.mark.parametrize("quiet", [False, True])

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import ExitStack
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from ssbench.commands.transfer.plan import (
     ContainerDownload,
     FolderUpload,
-    TransferStep,
     TransferWorkload,
 )
 from ssbench.commands.transfer.settings import TransferConfig
-from ssbench.core.dispatch.dispatcher import JobCounts
 from ssbench.core.errors import SsbenchError, UsageError
 from ssbench.core.live import Observer
 from ssbench.core.model import Failure, Phase
 from ssbench.core.operations import CREATE
 from ssbench.core.settings import TransportConfig
-from ssbench.master.phase_machine import PhaseOutcome
 from ssbench.runner import existing
 from ssbench.runner.config import RunConfig, ScenarioText
-from ssbench.runner.single_run import RunResult
 from ssbench.storage.options import StoreOptions
 
 
@@ -43,18 +39,17 @@ def config(folder: Path | None, store: StoreOptions, **changes: object) -> Trans
     [
         ({"container": ".."}, 'no segment may be "." or ".."'),
         ({"prefix": "a/../b"}, 'no segment may be "." or ".."'),
-        ({"checksums": ["store"]}, 'the store "file" has no checksums; stores that have it: swift'),
-        ({"checksums": ["store"]}, "; without them: --checksum none"),
+        ({"checksums": ["store"]}, 'the store "file" has no checksums; stores that have it: swift'
+         "(.*); without them: --checksum none"),
         ({"prefix": "x" * 300}, "the name has "),
     ],
-)
+)  # fmt: skip
 def test_what_a_store_can_not_take_is_refused_before_the_run(
     folder: Path, tmp_path: Path, changes: dict[str, object], says: str
 ) -> None:
     store = StoreOptions("file", {"path": str(tmp_path)})
-    with pytest.raises(UsageError) as caught, ExitStack() as stack:
+    with pytest.raises(UsageError, match=says), ExitStack() as stack:
         FolderUpload(config(folder, store, **changes), stack)
-    assert says in str(caught.value)
     assert not (tmp_path / "c").exists()
 
 
@@ -71,7 +66,6 @@ def put(container: Path, *names: str) -> None:
 @pytest.mark.parametrize(
     ("there", "changes", "says"),
     [
-        (("a.txt",), {}, "1 object with names of files: a.txt; --overwrite"),
         (("b", "c"), {}, "1 object with names of files: b; --overwrite"),
         (ALL[1:], {}, "3 objects with names of files: a/.hidden, a/z, b; --overwrite"),
         (ALL, {}, "4 objects with names of files: a.txt, a/.hidden, a/z, ...; --overwrite"),
@@ -79,7 +73,6 @@ def put(container: Path, *names: str) -> None:
         (("up/b",), {"prefix": "up"}, "1 object with names of files: up/b; --overwrite"),
         (("b",), {"limit": 3}, None),
         (("b", "up/c"), {"prefix": "up"}, None),
-        (("other",), {}, None),
         ((), {}, None),
         ((*ALL, ".ssbench"), {}, None),  # with our mark
         (ALL, {"overwrite": True}, None),
@@ -101,9 +94,8 @@ def test_an_upload_replaces_no_objects_of_others_unless_told_to(
             assert found is not None
             assert found.marked == (".ssbench" in there)
         else:
-            with pytest.raises(UsageError) as caught:
+            with pytest.raises(UsageError, match=re.escape(says)):
                 FolderUpload(given, stack)
-            assert says in str(caught.value)
 
 
 def test_a_container_is_missing_or_can_not_be_used(folder: Path, tmp_path: Path) -> None:
@@ -169,17 +161,6 @@ def test_each_file_has_an_outcome() -> None:
     workload.lost(jobs[3:])
     assert (workload.bytes, workload.failed_numbers) == (12, [2, 3])
     assert list(workload.ended) == [1, 1, 1, 1]
-
-
-@pytest.mark.parametrize(("seconds", "rate"), [(4.0, 25.0), (0.0, 0.0)])
-def test_a_step_has_the_rate_of_its_run(seconds: float, rate: float) -> None:
-    outcome = PhaseOutcome(JobCounts(done=3), seconds, "complete")
-    result = cast("RunResult", SimpleNamespace(outcome=outcome))
-    step = TransferStep(
-        is_upload=True, users=1, checksum="none", files=5, result=result,
-        bytes=100, checksum_s=0.0, compared=0, cpu_s=(0.0, 0.0), failed=[],
-    )  # fmt: skip
-    assert (step.done, step.seconds, step.bytes_per_s) == (3, seconds, rate)
 
 
 def test_a_download_names_the_files_that_it_can_not_read(folder: Path, tmp_path: Path) -> None:
