@@ -13,13 +13,6 @@ from ssbench.embedded import server
 from ssbench.embedded.server import Cache, access_line, access_logged, cached, read_line
 
 
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def test_read_line_stops_at_the_newline() -> None:
     reader, writer = os.pipe()
     os.write(writer, b'{"a": 1}\nrest')
@@ -30,42 +23,23 @@ def test_read_line_stops_at_the_newline() -> None:
     os.close(reader)
 
 
-class TestCache:
-    def test_returns_text_for_bytes_and_other_values_unchanged(self) -> None:
-        cache = Cache(Clock())
-        cache.set_multi({"a": b"x", "b": {"c": 1}})
-        assert cache.get_multi(["a", "b", "missing"]) == ["x", {"c": 1}, None]
-
-    def test_expired_entries_are_missing(self) -> None:
-        clock = Clock()
-        cache = Cache(clock)
-        cache.set("a", 1, time=10)
-        cache.set("b", 2)
-        clock.now = 10
-        assert cache.get("a") is None
-        assert cache.get("b") == 2
-
-    def test_counters_do_not_go_below_zero(self) -> None:
-        cache = Cache(Clock())
-        assert cache.incr("n") == 1
-        assert cache.incr("n", delta=4) == 5
-        assert cache.decr("n", delta=2) == 3
-        assert cache.decr("n", delta=9) == 0
-
-    def test_deleted_entries_are_missing(self) -> None:
-        cache = Cache(Clock())
-        cache.set("a", 1)
-        cache.delete("a")
-        cache.delete("a")
-        assert cache.get("a") is None
-
-    def test_drops_the_oldest_when_full(self, monkeypatch: Any) -> None:
-        monkeypatch.setattr(server, "CACHE_ENTRIES", 2)
-        cache = Cache(Clock())
-        for name in "abab":
-            cache.set(name, name)
-        cache.set("c", "c")
-        assert cache.get_multi("abc") == [None, "b", "c"]
+def test_the_cache_is_one_of_swift_with_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    env, now_s = dict[str, Any](), [0.0]
+    cached(app, Cache(lambda: now_s[0]))(env, lambda *_: None)
+    cache = env["swift.cache"]
+    cache.set_multi({"a": b"x", "b": {"c": 1}})
+    cache.set("brief", 1, time=10)
+    cache.delete("missing")
+    assert cache.get_multi(["a", "b", "brief", "missing"]) == ["x", {"c": 1}, 1, None]
+    cache.delete("a")
+    now_s[0] = 10
+    assert cache.get_multi(["a", "b", "brief"]) == [None, {"c": 1}, None]
+    assert [cache.incr("n"), cache.incr("n", delta=4)] == [1, 5]
+    assert [cache.decr("n", delta=2), cache.decr("n", delta=9)] == [3, 0]
+    monkeypatch.setattr(server, "CACHE_ENTRIES", 2)
+    for name in "ababc":
+        cache.set(name, name)
+    assert cache.get_multi("abc") == [None, "b", "c"], "the oldest one went"
 
 
 def app(env: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -93,17 +67,7 @@ def test_the_log_goes_through_no_link_of_another_user(
     assert not (tmp_path / "log").exists()
 
 
-def test_the_line_of_an_upload_has_the_bytes_sent() -> None:
+def test_a_line_has_the_bytes_of_an_upload_and_dashes_for_what_is_not_known() -> None:
     headers = [("content-length", "0"), ("x-trans-id", "tx2")]
     assert access_line("PUT", "/o", "", "201 Created", headers, "4096") == "PUT /o 201 tx2 4096\n"
-
-
-def test_unknown_values_are_dashes() -> None:
     assert access_line("GET", "/", "", "500 Error", [], "0") == "GET / 500 - -\n"
-
-
-def test_the_cache_is_in_the_wsgi_environment() -> None:
-    cache = Cache(Clock())
-    env: dict[str, Any] = {}
-    cached(app, cache)(env, lambda *_: None)
-    assert env["swift.cache"] is cache

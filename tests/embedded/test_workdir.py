@@ -54,9 +54,15 @@ def test_free_space_is_that_of_the_user(tmp_path: Path) -> None:
     assert plan.free_bytes("/no/such/place") == 0
 
 
-def test_only_directories_of_dead_processes_are_removed(tmp_path: Path) -> None:
+def test_only_directories_of_dead_processes_are_removed_and_no_link_is_followed(
+    tmp_path: Path,
+) -> None:
     stale = tmp_path / f"{plan.WORKDIR_PREFIX}{dead_pid()}-abc"
     (stale / "node").mkdir(parents=True)
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    link = tmp_path / f"{plan.WORKDIR_PREFIX}{dead_pid()}-link"
+    link.symlink_to(precious)
     others = [
         tmp_path / f"{plan.WORKDIR_PREFIX}{os.getppid()}-abc",
         tmp_path / f"{plan.WORKDIR_PREFIX}notanumber",
@@ -68,7 +74,8 @@ def test_only_directories_of_dead_processes_are_removed(tmp_path: Path) -> None:
         other.mkdir()
     plan.make_workdir(str(tmp_path))
     assert not stale.exists()
-    assert all(other.is_dir() for other in others)
+    assert link.is_symlink()
+    assert all(other.is_dir() for other in (*others, precious))
 
 
 def test_directories_of_other_users_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,16 +85,6 @@ def test_directories_of_other_users_stay(tmp_path: Path, monkeypatch: pytest.Mon
     plan.remove_stale(str(tmp_path))
     assert theirs.is_dir()
     assert not plan.is_ours(tmp_path / "missing")
-
-
-def test_links_are_not_followed(tmp_path: Path) -> None:
-    precious = tmp_path / "precious"
-    precious.mkdir()
-    link = tmp_path / f"{plan.WORKDIR_PREFIX}{dead_pid()}-abc"
-    link.symlink_to(precious)
-    plan.remove_stale(str(tmp_path))
-    assert precious.is_dir()
-    assert link.is_symlink()
 
 
 def test_a_missing_directory_is_named() -> None:
