@@ -315,18 +315,10 @@ def test_a_late_control_state_of_before_a_barrier_resumes_nothing() -> None:
     assert here.phase.held.queued == 1
 
 
-def test_a_worker_runs_no_more_users_than_it_offered() -> None:
+@pytest.mark.parametrize(("users", "group"), [(1_000_000, ()), (2, (2, 1))])
+def test_a_worker_runs_no_more_users_than_it_offered(users: int, group: tuple[int, ...]) -> None:
     here = Script(concurrency=2)
-    here.join(users=1_000_000)
-    here.wait(1)
-    assert here.machine.phase is None
-    assert here.machine.status is ExitStatus.FAILED
-
-
-def test_a_worker_runs_no_more_users_in_groups_than_it_offered() -> None:
-    here = Script(concurrency=2)
-    here.hello()
-    here.join(users=2, groups={here.machine.incarnation: (2, 1)})
+    here.join(users=users, **({"groups": {here.machine.incarnation: group}} if group else {}))
     here.wait(1)
     assert here.machine.phase is None
     assert here.machine.status is ExitStatus.FAILED
