@@ -103,7 +103,6 @@ class SimWorker:
         )
         self._state: ControlState | None = None  # in the control socket
         self._in_flight: list[tuple[int, int, Job, WorkerPhase]] = []  # (end, start, ...)
-        self._replies_ns = 0
         self.restart()
 
     def restart(self) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
 
-import zmq
 from gevent import get_hub
 
 from ssbench.core.errors import ExitStatus
@@ -121,23 +120,15 @@ class ScriptedMaster:
             workers={incarnation: (users, None)}, settings=self.settings.to_map(), **changes,
         )  # fmt: skip
 
-    def send(
-        self, batch: Sequence[Job], *, run: str = RUN, phase: int = Phase.RUN, age_s: float = 0.0
-    ) -> int:
+    def send(self, batch: Sequence[Job], *, run: str = RUN, phase: int = Phase.RUN) -> int:
         """Send jobs; gives the batch's number."""
         self.batch += 1
-        sent_ns = time.perf_counter_ns() - int(age_s * 1e9)
-        self.send_raw(encode(Jobs(run, phase, self.batch, sent_ns, pack(batch))))
+        self.send_raw(encode(Jobs(run, phase, self.batch, time.perf_counter_ns(), pack(batch))))
         return self.batch
 
     def send_raw(self, data: bytes) -> None:
         """Send anything on the work port."""
         self.listen_until(lambda: self.transport.send_jobs(data), "no worker has room")
-
-    def wait_until_nobody_takes_jobs(self) -> None:
-        """Until the last worker has closed its end; nothing is sent."""
-        work = self.transport._work
-        self.listen_until(lambda: not work.poll(0, zmq.POLLOUT), "a worker still takes jobs")
 
     def __enter__(self) -> ScriptedMaster:
         return self

@@ -85,15 +85,6 @@ def test_late_metrics_belong_to_no_phase() -> None:
     assert here.written == []
 
 
-def test_a_wall_clock_far_off_is_warned_of_also_between_phases() -> None:
-    here = Scene()
-    here.worker.wall_offset_ns = -SECOND_NS
-    here.log.check_clock(here.worker)
-    here.log.check_clock(here.worker)
-    (warning,) = here.warnings
-    assert "worker w (h, pid 1) is 1 s behind the master's" in warning
-
-
 def test_the_loops_lag_counts_in_phases_only() -> None:
     here = Scene()
     here.log.late(SECOND_NS)

@@ -51,7 +51,7 @@ class Scene(test_joining.Scene):
         self.records: list[Any] = []
         self.waits: list[float] = []
         self.states: list[tuple[bool, bool]] = []  # ending, stopping
-        self.works = self.takes = True
+        self.works = True
         self.error = 0
         self.then: Callable[[], object] = lambda: None
         self.stops_at_once = True
@@ -88,7 +88,7 @@ class Scene(test_joining.Scene):
     def sent(self) -> list[tuple[int, list[Job]]]:
         """Batches that the worker takes now."""
         found = []
-        while self.takes and self.machine.outbox:
+        while self.machine.outbox:
             message = decode(self.machine.outbox.popleft())
             assert isinstance(message, Jobs)
             found.append((message.batch, JobLayout(JOB_SCHEMAS[0]).decode(message.packed)))

@@ -101,11 +101,11 @@ class Script:
         self.sent += machine.outbox
         machine.outbox.clear()
 
-    def arrive(self, *numbers: int, age_ns: int = 0, **changes: Any) -> int:
+    def arrive(self, *numbers: int, **changes: Any) -> int:
         """A batch of jobs arrives, if one is wanted; returns its number."""
         self.batch += 1
         packed = pack(jobs(*numbers))
-        message = Jobs(RUN, Phase.RUN, self.batch, self.now_ns - age_ns, packed)
+        message = Jobs(RUN, Phase.RUN, self.batch, self.now_ns, packed)
         self.receive(encode(message._replace(**changes)))
         return self.batch
 
@@ -129,11 +129,11 @@ class Script:
         self.started += [job.number for job in found]
         return found
 
-    def finish(self, *done: Job, took_ns: int = MS) -> None:
+    def finish(self, *done: Job) -> None:
         """Operations in flight end."""
         held = self.phase.held
         for job in done:
-            at_ns = self.now_ns + took_ns
+            at_ns = self.now_ns + MS
             timing = Timing(at_ns, at_ns, at_ns, job.size, 200)
             held.finished.append((job, self.now_ns, timing))
             held.busy -= 1

@@ -41,7 +41,7 @@ class SweepClock:
     STEP_NS = 50_000_000
 
     def __init__(self) -> None:
-        self.now_ns = self._began_ns = perf_counter_ns()
+        self.now_ns = perf_counter_ns()
         self.running = False
         self._drops: threading.Semaphore | None = None
 
@@ -50,19 +50,6 @@ class SweepClock:
             assert self._drops is None or self._drops.acquire(timeout=60), "the server is stuck"
             self.now_ns += self.STEP_NS
         return self.now_ns
-
-    @property
-    def passed_s(self) -> float:
-        return (self.now_ns - self._began_ns) / 1e9
-
-    def silent_after(self, said: bytes) -> Script:
-        def script(peer: Peer) -> None:
-            peer.hear()
-            peer.say(said)
-            self.running = True
-            peer.linger()
-
-        return script
 
     def dripping(self, start: bytes, drop: bytes) -> Script:
         self.running, self._drops = False, threading.Semaphore(0)

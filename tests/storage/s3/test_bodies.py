@@ -65,10 +65,9 @@ RESPONSES = [
 ]
 
 
-def parsed(data: bytes, limit: int = 10, step: int = 0) -> Xml:
+def parsed(data: bytes, limit: int = 10) -> Xml:
     xml = Xml(limit)
-    for start in range(0, len(data), step or max(len(data), 1)):
-        xml.feed(memoryview(data)[start : start + (step or len(data))])
+    xml.feed(memoryview(data))
     return xml
 
 

@@ -9,15 +9,12 @@ import pytest
 
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import Job, SizeClass
-from ssbench.core.operations import (
-    READ,
-    Operation,
-)
+from ssbench.core.operations import READ
 from ssbench.core.scenario.values import crud_profile
 from ssbench.core.settings import StorageSettings
 from tests.fakes.drivers import WholeDriver, driver_settings, with_token
 from tests.fakes.http_server import FakeContainer, FakeSwift
-from tests.fakes.scripted_server import Script, ScriptedServer, answering, ok
+from tests.fakes.scripted_server import ScriptedServer, answering, ok
 
 PROFILE = crud_profile([1, 1, 1, 1])
 SIZES = (SizeClass("tiny", 1, 99, PROFILE, 10), SizeClass("q /?\u00fc%", 1, 99, PROFILE, 10))
@@ -44,8 +41,8 @@ def opened(swift: FakeSwift) -> Iterator[Opener]:
     """``opened(**settings)``: a driver on the fake."""
     drivers = []
 
-    def opener(*urls: str, seed: int | None = None, **changes: object) -> WholeDriver:
-        drivers.append(WholeDriver(settings(*(urls or (swift.url,)), **changes), seed))
+    def opener(*urls: str, **changes: object) -> WholeDriver:
+        drivers.append(WholeDriver(settings(*(urls or (swift.url,)), **changes)))
         return drivers[-1]
 
     yield opener
@@ -54,29 +51,18 @@ def opened(swift: FakeSwift) -> Iterator[Opener]:
 
 
 @contextmanager
-def against(*answers: bytes, script: Script | None = None, **changes: Any) -> Iterator[WholeDriver]:
-    """A driver on a server that gives just these answers, or does what the script says."""
-    with (
-        ScriptedServer(script or answering(*answers)) as server,
-        closing(WholeDriver(settings(server_url(server), **changes))) as driver,
-    ):
-        yield driver
-
-
-def server_url(server: ScriptedServer) -> str:
-    return f"http://127.0.0.1:{server.port}/v1/AUTH_test"
-
-
-def job(
-    operation: Operation, number: int = 0, size: int = 50, size_class: int = 0, version: int = 0
-) -> Job:
-    return Job(1, operation, size_class, number, version, size)
+def against(*answers: bytes, **changes: Any) -> Iterator[WholeDriver]:
+    """A driver on a server that gives just these answers."""
+    with ScriptedServer(answering(*answers)) as server:
+        url = f"http://127.0.0.1:{server.port}/v1/AUTH_test"
+        with closing(WholeDriver(settings(url, **changes))) as driver:
+            yield driver
 
 
 def test_no_secret_is_shown(opened: Opener) -> None:
     driver = opened("http://127.0.0.1:1/v1/a", token=SECRET)
     with pytest.raises(StorageError) as caught:
-        driver.actions[READ](job(READ), 0)
+        driver.actions[READ](Job(1, READ, 0, 0, 0, 50), 0)
     assert SECRET not in repr(driver) + repr(caught.value) + caught.value.detail
     with pytest.raises(UsageError) as usage:
         driver.set_credentials(with_token(f"{SECRET}\r\nX-Evil: 1", 1))
