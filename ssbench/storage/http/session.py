@@ -91,8 +91,8 @@ class BoundedSession(requests.Session):
         for scheme in ("http://", "https://"):
             self.mount(scheme, BoundedAdapter(http, timeouts_s))
 
-    def request(self, method: Any, url: Any, *args: Any, **kwargs: Any) -> requests.Response:
-        return super().request(method, url, *args, **{**kwargs, "allow_redirects": False})
+    def get_redirect_target(self, resp: requests.Response) -> None:
+        """requests follows none, and raises nothing for a Location that is no URL."""
 
 
 class SameHostSession(BoundedSession):
@@ -103,14 +103,23 @@ class SameHostSession(BoundedSession):
         # requests would encode as Latin-1 and reject the rest of Unicode; Swift expects UTF-8.
         headers = kwargs.get("headers") or {}
         kwargs["headers"] = {n: v.encode() if isinstance(v, str) else v for n, v in headers.items()}
+        return super().request(method, url, *args, **kwargs)
+
+    def send(self, request: requests.PreparedRequest, **kwargs: Any) -> requests.Response:
+        url = str(request.url)
         for _ in range(_MAX_REDIRECTS):
-            response = super().request(method, url, *args, **kwargs)
+            response = super().send(request, **kwargs)
             location = response.headers.get("location")
             is_redirect = response.status_code in _REDIRECTS and bool(location)
-            if not is_redirect or method.upper() not in _REPEATED:
+            if not is_redirect or request.method not in _REPEATED:
                 return response
-            target = urljoin(url, location)
-            if not same_host(urlsplit(url), target):
+            here, request = urlsplit(url), request.copy()
+            try:  # as it is sent: http://a\@b/ goes to a, though b is its host for urlsplit
+                request.prepare_url(urljoin(url, location), None)
+                target = str(request.url)
+            except ValueError:
+                target = ""
+            if not same_host(here, target):
                 raise AuthError(
                     f"{url}: redirects to another host ({_host(target)}), where user and key "
                     "are not sent: give that auth URL if it is the right one"
@@ -149,7 +158,8 @@ def same_host(here: SplitResult, target: str) -> bool:
 
 
 def _host(url: str) -> str:
-    return urlsplit(url).netloc.rpartition("@")[2] if url.isprintable() else "?"
+    netloc = urlsplit(url).netloc.rpartition("@")[2]
+    return netloc if netloc and netloc.isprintable() else "?"
 
 
 def reason_of(error: BaseException) -> str:

@@ -81,6 +81,30 @@ def test_no_password_goes_to_another_host(
     assert elsewhere.seen == []
 
 
+@pytest.mark.parametrize(
+    "location",
+    [
+        r"http://{there}\@{here}/v3/auth/tokens",  # requests goes to the first
+        r"//{there}\@{here}/v3/auth/tokens",
+        "http://[/",
+        "http://\xe2\x84\x80/",  # a character that some take for several
+        "http://\xff/",
+        "http://{there}#@{here}/",
+    ],
+)
+@pytest.mark.parametrize("login", LOGINS.values(), ids=LOGINS)
+def test_no_password_goes_where_two_readers_of_a_url_disagree_on_its_host(
+    elsewhere: StorageUrl, login: Callable[[str], LoginOptions], location: str
+) -> None:
+    with StorageUrl() as site:
+        here, there = (each.url.removeprefix("http://") for each in (site, elsewhere))
+        site.location = location.format(here=here, there=there)
+        with pytest.raises(AuthError, match=r"redirects to another host") as caught:
+            Authenticator(login(site.url)).log_in()
+    assert elsewhere.seen == []
+    assert PASSWORD not in str(caught.value)
+
+
 @pytest.mark.parametrize("method", ["DELETE", "PUT", "delete"])
 def test_a_request_that_could_change_something_is_not_repeated_elsewhere(
     elsewhere: StorageUrl, method: str

@@ -127,6 +127,12 @@ def test_interim_responses_are_skipped(status: int) -> None:
     assert (answer.status_code, answer.content, "Link" in answer.headers) == (200, b"abc", False)
 
 
+@pytest.mark.parametrize("location", [b"http://\xff/", b"http://[/", "http://\u2100/".encode()])
+def test_a_redirect_to_what_is_no_url_is_a_response_like_any_other(location: bytes) -> None:
+    head = b"HTTP/1.1 301 Gone\r\nContent-Length: 0\r\nLocation: %b\r\n\r\n" % location
+    assert asked(answering(head)).status_code == 301
+
+
 def test_the_zone_of_an_address_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     """It names the interface to use."""
     called, heard = [], []
