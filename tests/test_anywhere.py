@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 import pytest
 
 from tests import anywhere
-from tests.anywhere import Conditions, NotHereError, fixed
+from tests.anywhere import ROOT, Conditions, NotHereError, fixed
 
 
 def missing() -> AbstractContextManager[Conditions]:
@@ -66,3 +66,13 @@ def test_a_commit_chooses_one_that_can_be_had(call, commit: str) -> None:  # typ
 def test_commits_choose_all_that_there_is_time_for() -> None:
     chosen = {anywhere.order_of(f"{number:08x}")[0] for number in range(100)}
     assert chosen == {*anywhere.VARIATIONS} - {"alone", "two"}
+
+
+def test_commits_choose_halves_of_the_tests_that_are_together_all_but_those_of_faults() -> None:
+    one, other = anywhere.half_of("0" * 16), anywhere.half_of("0" * 15 + "1")
+    assert not {*one} & {*other}
+    assert abs(len(one) - len(other)) <= 1
+    everything = {str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("test_*.py")}
+    assert everything - {*one, *other} == {
+        name for name in everything if name.startswith("tests/e2e/faults/")
+    }
