@@ -32,18 +32,12 @@ def test_the_rate_covers_the_last_seconds() -> None:
     assert shown.remaining_s == pytest.approx(890)
 
 
-def test_the_first_figure_has_a_rate() -> None:
-    assert ProgressTracker(None, None).progress(0.5, 50, 0, 1, 1).rate == 100
-
-
-def test_at_the_start_no_rate_is_known() -> None:
+def test_a_first_figure_has_a_rate_and_a_run_by_time_knows_when_it_ends() -> None:
     shown = ProgressTracker(100, None).progress(0.0, 0, 0, 1, 1)
     assert (shown.rate, shown.remaining_s, shown.p50_s, shown.p99_s) == (0, None, None, None)
-
-
-def test_a_run_by_time_knows_when_it_ends() -> None:
     tracker = ProgressTracker(None, 60.0)
-    assert tracker.progress(45.0, 0, 0, 1, 1).remaining_s == 15
+    shown = tracker.progress(0.5, 50, 0, 1, 1)
+    assert (shown.rate, shown.remaining_s) == (100, 59.5)
     assert tracker.progress(61.0, 0, 0, 1, 1).remaining_s == 0
 
 

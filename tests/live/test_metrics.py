@@ -330,10 +330,7 @@ def test_a_worker_serves_its_load_and_its_host() -> None:
     assert found["ssbench_host_disk_read_bytes_per_second", ()] == 9
     assert found["ssbench_host_core_percent", ("1",)] == 80
     assert not [name for name, _labels in found if "interval" in name]
-
-
-def test_a_worker_between_phases_serves_no_count() -> None:
     with metrics_server(("", held_port()), WorkerMetrics(FarWorker(WorkerLoad()))) as url:
-        found = scraped(url)
+        found = scraped(url)  # between phases
     assert found["ssbench_worker_users", ()] == 0
     assert "ssbench_worker_operations_total" not in {name for name, _labels in found}

@@ -141,18 +141,15 @@ def test_of_many_identities_the_page_has_those_that_need_attention(served: Serve
     assert progress["identities"]["t59"] == {"count": 10, "errors": 0, "operations_per_s": 59.0}
 
 
-@pytest.mark.parametrize(
-    ("path", "kind"),
-    [("/", "text/html; charset=utf-8"), ("/report", "text/html; charset=utf-8"),
-     ("/events", "text/event-stream")],
-)  # fmt: skip
-def test_no_browser_keeps_a_page_or_tells_its_address(served: Served, path: str, kind: str) -> None:
+def test_no_browser_keeps_a_page_or_tells_its_address(served: Served) -> None:
     served.page.finish("<p>report</p>")
-    with served.ask(path) as response:
-        assert response.headers["Content-Type"] == kind
-        assert response.headers["Cache-Control"] == "no-store"
-        assert response.headers["Referrer-Policy"] == "no-referrer"
-        assert response.headers["X-Content-Type-Options"] == "nosniff"
+    html = "text/html; charset=utf-8"
+    for path, kind in (("/", html), ("/report", html), ("/events", "text/event-stream")):
+        with served.ask(path) as response:
+            assert response.headers["Content-Type"] == kind
+            assert response.headers["Cache-Control"] == "no-store"
+            assert response.headers["Referrer-Policy"] == "no-referrer"
+            assert response.headers["X-Content-Type-Options"] == "nosniff"
 
 
 def test_there_is_no_report_before_the_end(served: Served) -> None:
@@ -162,10 +159,13 @@ def test_there_is_no_report_before_the_end(served: Served) -> None:
     assert served.status("/else", "POST", Origin=f"http://{served.host}") == 404
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:{port}", "127.0.0.2:1", "", "["])
-@pytest.mark.parametrize("path", ["/", "/events", "/report"])
-def test_a_request_with_another_host_is_rejected(served: Served, host: str, path: str) -> None:
-    assert served.status(path, Host=host.format(port=served.url.port)) == 403
+def test_a_request_with_another_host_is_rejected(served: Served) -> None:
+    port = served.url.port
+    for path in ("/", "/events", "/report"):
+        for host in ("evil.example", f"evil.example:{port}", "127.0.0.2:1", "", "["):
+            assert served.status(path, Host=host) == 403, (path, host)
+    for host in ("localhost", "127.0.0.1:1", "LOCALHOST:9999"):
+        assert served.status("/", Host=host) == 200, "a forwarded port may have another number"
 
 
 def test_only_the_page_itself_stops_the_run_and_once(served: Served) -> None:
@@ -249,11 +249,6 @@ def test_loopback_of_ipv6_has_only_its_own_name() -> None:
     finally:
         page.stop_serving()
     assert [*found.values()] == [200, 200, 403, 403, 403]
-
-
-@pytest.mark.parametrize("host", ["localhost", "127.0.0.1:1", "LOCALHOST:9999"])
-def test_a_forwarded_port_may_have_another_number(served: Served, host: str) -> None:
-    assert served.status("/", Host=host) == 200
 
 
 @pytest.mark.parametrize(

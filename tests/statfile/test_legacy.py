@@ -1,4 +1,4 @@
-"""None"""
+"""Files of 0.3.9: what is read of them, without their secrets."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 
 from ssbench.core.stats.histogram import Buckets
 from ssbench.core.stats.series import Second
@@ -10,6 +11,14 @@ from ssbench.core.stats.series import Second
 MEDIAN_NS = 20_000_000
 SIGMA = 0.5  #: of the latencies' logarithm
 _NOTHING = Buckets.of([])
+
+
+def noise(rng: random.Random, lasting: float = 0.0) -> Iterator[float]:
+    """Standard deviation 1; neighbours are correlated by ``lasting``."""
+    value = rng.gauss(0, 1)
+    while True:
+        yield value
+        value = lasting * value + (1 - lasting**2) ** 0.5 * rng.gauss(0, 1)
 
 
 def seconds_of(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import median
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,11 +36,6 @@ def succeed(detector: SteadyStateDetector, now_ns: int, count: int) -> None:
     detector.add(now_ns, [1_000_000] * count, [10_000] * count)
 
 
-def test_a_steady_run_ends_after_two_windows() -> None:
-    assert ends_at([100] * 60, window_s=8) == 16
-    assert ends_at([100] * 60) == 12, "what a report needs to tell"
-
-
 def test_the_reason_states_second_and_tolerance() -> None:
     detector = SteadyStateDetector(window_s=1, tolerance=0.05)
     detector.begin(0)
@@ -67,14 +63,6 @@ def test_the_reason_says_what_a_report_finds_before_the_run_became_steady() -> N
     assert "earlier it was not" in said[first]
     (found,) = check(counts[:first])
     assert isinstance(found, Stalled)
-
-
-def test_seconds_count_when_the_warm_up_is_over() -> None:
-    assert ends_at([100] * 60, warmup_s=7.5) == 20
-    ramp = [min(1000, 50 * second) for second in range(100)]
-    assert ends_at(ramp, window_s=10) == 40, "without it, when the later half is steady"
-    assert ends_at([50 * second for second in range(100)], window_s=10) is None
-    assert ends_at(ramp, window_s=10, warmup_s=20) == 40
 
 
 def test_a_slow_run_can_be_steady() -> None:
@@ -114,12 +102,33 @@ def test_bytes_that_change_are_not_steady_whatever_the_operations_do() -> None:
     assert not of_eight_users(60, 0.1, falling).reason_to_end(60 * SECOND)
 
 
-def test_a_stall_is_not_steady() -> None:
-    counts = [1000] * 60
-    counts[15] = 0
-    assert ends_at(counts[:30], window_s=10) is None
-    assert ends_at(counts, window_s=10) == 40, "the later half has none"
-    assert ends_at([1000, 1000, 1000, 1000, 0] * 20, window_s=10) is None
+RAMP = [min(1000, 50 * second) for second in range(100)]
+STALLED = [1000] * 15 + [0] + [1000] * 44
+STEPS = [1000 + 10 * (second // 10) for second in range(60)]
+RISING = [10 * round(100 * 1.01**second) for second in range(60)]
+
+
+@pytest.mark.parametrize(
+    ("rates", "options", "end"),
+    [
+        ([100] * 60, {"window_s": 8}, 16),  # after two windows
+        ([100] * 60, {}, 12),  # what a report needs to tell
+        ([100] * 60, {"warmup_s": 7.5}, 20),
+        (RAMP, {"window_s": 10}, 40),  # when the later half is steady
+        (RAMP, {"window_s": 10, "warmup_s": 20}, 40),
+        ([50 * second for second in range(100)], {"window_s": 10}, None),
+        (STALLED[:30], {"window_s": 10}, None),
+        (STALLED, {"window_s": 10}, 40),  # the later half has no stall
+        ([1000, 1000, 1000, 1000, 0] * 20, {"window_s": 10}, None),
+        (STEPS, {"window_s": 10, "tolerance": 0.05}, 20),
+        (RISING, {"window_s": 10, "tolerance": 0.05}, None),
+    ],
+)
+def test_a_run_ends_once_its_later_half_is_steady(
+    rates: list[int], options: dict[str, Any], end: int | None
+) -> None:
+    """After the warm-up, without a stall, and with a drift within the tolerance."""
+    assert ends_at(rates, **options) == end
 
 
 @pytest.mark.parametrize("rate", [20, 100, 1000])
@@ -132,12 +141,6 @@ def test_a_store_that_slows_is_never_steady_whatever_the_noise(rate: int) -> Non
         assert ends_at(slowing.tolist(), window_s=9) is None
         ends.append(ends_at(rng.poisson([rate] * 400).tolist(), window_s=9) or 999)
     assert 18 <= median(ends) <= max(20, 4000 / rate)
-
-
-def test_a_drift_within_the_tolerance_is_steady_and_beyond_it_not() -> None:
-    assert ends_at([1000 + 10 * (s // 10) for s in range(60)], window_s=10, tolerance=0.05) == 20
-    rising = [10 * round(100 * 1.01**second) for second in range(60)]
-    assert ends_at(rising, window_s=10, tolerance=0.05) is None
 
 
 @pytest.mark.parametrize("options", [{"window_s": 0}, {"tolerance": 0.0}, {"tolerance": 1.0}])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import tracemalloc
+from itertools import islice
 from math import ceil, exp
 from statistics import NormalDist, fmean
 
@@ -26,19 +27,15 @@ from ssbench.core.stats.intervals import (
     student,
     variance_factor,
 )
-from tests.core.stats.synthetic import MEDIAN_NS, SIGMA, seconds_of
+from tests.core.stats.synthetic import MEDIAN_NS, SIGMA, noise, seconds_of
 
 # Each process of pytest loads all modules of tests: libraries that few tests compare with, and that
 # take a second of CPU, are loaded by these.
 
 
-def noise(seed: int, seconds: int, lasting: float) -> list[float]:
-    """Standard deviation 1 around 20; neighbours are correlated by ``lasting``."""
-    rng = random.Random(seed)
-    found = [rng.gauss(0, 1)]
-    for _ in range(seconds - 1):
-        found.append(lasting * found[-1] + (1 - lasting**2) ** 0.5 * rng.gauss(0, 1))
-    return [20 + value for value in found]
+def varying(seed: int, seconds: int, lasting: float) -> list[float]:
+    """Noise around 20."""
+    return [20 + each for each in islice(noise(random.Random(seed), lasting), seconds)]
 
 
 @pytest.mark.parametrize("seconds", [10, 11, 60, 300, 2000])
@@ -47,7 +44,7 @@ def test_block_length_is_that_of_arch(seconds: int, lasting: float) -> None:
     from arch.bootstrap import optimal_block_length
 
     for seed in range(5):
-        values = np.array(noise(seed, seconds, lasting))
+        values = np.array(varying(seed, seconds, lasting))
         with np.errstate(divide="ignore", invalid="ignore"):
             expected = optimal_block_length(values)["circular"].iloc[0]
         assert block_length(values) == pytest.approx(expected)
@@ -159,7 +156,7 @@ def test_noise_does_not_hide_correlation(share: float, least: float, most: float
     where half of the variance is noise, as much as 2.1 times."""
     factors = []
     for seed in range(20):
-        signal, rest = noise(seed, 60, 0.9), noise(99 - seed, 60, 0.0)
+        signal, rest = varying(seed, 60, 0.9), varying(99 - seed, 60, 0.0)
         values = [
             share**0.5 * a + (1 - share) ** 0.5 * b for a, b in zip(signal, rest, strict=True)
         ]

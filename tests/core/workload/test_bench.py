@@ -143,14 +143,6 @@ def test_a_draw_from_an_empty_class_is_skipped() -> None:
     assert workload.exhausted is None
 
 
-def test_objects_of_lost_reads_stay_readable() -> None:
-    for profile in ((0, 1, 0, 0), (0, 1, 0, 1e-9)):  # reads alone are not kept account of
-        workload = bench(size_class(profile, initial=3), count=100)
-        workload.lost(workload.take(1, 50, 0.0))
-        assert len(workload.take(51, 50, 0.0)) == 50
-        assert workload.exhausted is None
-
-
 def test_many_skips_end_a_take_but_not_the_run() -> None:
     workload = bench(size_class((1e-6, 1 - 1e-6, 0, 0), initial=1), count=10)
     workload.lost([])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ssbench.core.model import Job, SizeClass
 from ssbench.core.operations import CREATE, DELETE, READ, UPDATE
-from ssbench.core.picks import AgeIndex, Pick, Shuffle
+from ssbench.core.picks import AgeIndex, Pick, Shuffle, zipf
 from ssbench.core.scenario.values import profile
 from ssbench.core.workload.bench import BenchWorkload
 from ssbench.core.workload.picker import BenchPlan
@@ -58,6 +58,29 @@ def test_zipf_picks_the_first_most() -> None:
     counts = Counter(picked(Pick("zipf", 1.0), READ))
     whole = sum(1 / rank for rank in range(1, 11))
     assert all(near(counts[number], 1 / (number + 1) / whole) for number in range(10))
+
+
+@given(st.floats(0.01, 10), st.integers(1, 2**32), st.integers(0, 9))
+def test_a_rank_is_below_the_number_of_objects(exponent: float, most: int, seed: int) -> None:
+    draw = zipf(exponent, random.Random(seed).random)
+    assert all(0 <= draw(n) < n for n in (most, 1, 2, most))
+
+
+def test_ten_million_ranks_cost_no_more_than_ten() -> None:
+    """In numbers drawn: a rejected one costs another."""
+    for most in (10, 10_000_000):
+        chance = random.Random(4)
+        drawn = 0
+
+        def count() -> float:
+            nonlocal drawn
+            drawn += 1
+            return chance.random()  # noqa: B023
+
+        draw = zipf(0.99, count)
+        for _ in range(10_000):
+            draw(most)
+        assert drawn < 1.3 * 10_000
 
 
 def test_newest_first_picks_the_newest_most_whatever_was_removed() -> None:

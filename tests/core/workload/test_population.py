@@ -5,18 +5,8 @@ from __future__ import annotations
 import sys
 
 from ssbench.core.model import SizeClass
-from ssbench.core.scenario.values import crud_profile
 from ssbench.core.workload.population import ObjectPool, Population
-
-ALL = (0.25, 0.25, 0.25, 0.25)
-
-
-def size_class(
-    profile: tuple[float, float, float, float] = ALL,
-    initial: int = 5,
-    sizes: tuple[int, int] = (1, 999),
-) -> SizeClass:
-    return SizeClass("tiny", *sizes, crud_profile([*profile]), initial)
+from tests.core.workload.scenes import size_class
 
 
 def started(size: SizeClass, delete_after_s: int | None = None, verify: bool = False) -> ObjectPool:
@@ -69,4 +59,4 @@ def test_a_read_only_class_uses_no_memory_per_object() -> None:
 
 
 def test_the_repr_shows_the_state() -> None:
-    assert repr(Population([size_class()])) == "<Population 5 objects, 0 created>"
+    assert repr(Population([size_class()])) == "<Population 10 objects, 0 created>"

@@ -138,16 +138,6 @@ def test_groups_have_rates_of_their_own() -> None:
     assert [len(workload.take(1, 999, 1.0, group)) for group in (0, 1)] == [48, 6]
 
 
-def test_a_scenario_is_the_same_after_json() -> None:
-    groups = {"g": {"users": [1, 3], "operations": {"read": 1}, "pick": "shuffle"}}
-    for given in (
-        scenario(*CHAINED),
-        scenario({"name": "m", "seconds": 9, "groups": groups}, initial_files={"a": 4}),
-        scenario({"seconds": 9, "rate": [1, 9]}, operations={"read": 1}, initial_files={"a": 4}),
-    ):
-        assert Scenario.from_json(json.dumps(given.to_dict())) == given
-
-
 @pytest.mark.parametrize(
     ("stage", "line"),
     [

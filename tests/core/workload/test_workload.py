@@ -73,11 +73,3 @@ def test_lost_cleanup_jobs_are_repeated_once() -> None:
     cleanup.succeeded(again[1:], 0.0)
     cleanup.lost(again[:1])
     assert (cleanup.finished, workload.left_behind) == (True, 1)
-
-
-def test_cleanup_keeps_initial_objects() -> None:
-    workload = bench(size_class((0, 0, 1, 0), initial=2), count=6)
-    jobs = workload.take(1, 10, 0.0)
-    workload.lost(jobs)
-    cleanup = CleanupWorkload(workload.population)
-    assert (cleanup.total, cleanup.finished, cleanup.take(1, 10, 0.0)) == (0, True, [])
