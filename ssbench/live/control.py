@@ -1,7 +1,8 @@
 """Marks of a run from the same user's other commands: a Unix socket of each master.
 
-Its name is in the kernel's abstract namespace, so no file is left behind: ``ssbench-UID-PID``. Both
-sides ask the kernel for the other's user, and talk to no other user: anyone can use such a name.
+Its name is in the kernel's abstract namespace, so no file is left behind: ``ssbench-UID-PID``, or
+that and a random number where another user has taken this name. Both sides ask the kernel for the
+other's user, and talk to no other user: anyone can use such a name.
 A request and its answer are one JSON object each.
 """
 
@@ -11,6 +12,7 @@ import json
 import os
 import pwd
 import re
+import secrets
 import socket
 import struct
 from collections.abc import Callable, Iterator
@@ -60,9 +62,13 @@ def controlled(
     :param mark: takes text and user of a mark; gives why there is none, or "".
     """
     with socket.socket(socket.AF_UNIX) as listener:
+        name = f"\0ssbench-{os.getuid()}-{os.getpid()}"
         try:
-            listener.bind(_name(os.getpid()))
-        except OSError:  # another run of this process has it, or there are no such sockets
+            with suppress(OSError):  # another user, or another run of this process, has it
+                listener.bind(name)
+            if not listener.getsockname():
+                listener.bind(f"{name}-{secrets.token_hex(8)}")
+        except OSError:  # there are no such sockets
             yield
             return
         listener.listen()
@@ -80,14 +86,9 @@ def controlled(
 
 def masters() -> Iterator[Master]:
     """Those of this user on this host that answer."""
-    pattern = re.compile(rf" @ssbench-{os.getuid()}-(\d+)$", re.MULTILINE)
-    try:
-        names = Path("/proc/net/unix").read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return
-    for pid in dict.fromkeys(map(int, pattern.findall(names))):
+    for pid, name in _sockets():
         with suppress(OSError, MessageError):
-            answer = _ask(pid, {})
+            answer = _ask(name, {})
             yield Master(pid, answer.run_id, answer.scenario)
 
 
@@ -96,11 +97,25 @@ def mark(pid: int, text: str) -> str:
 
     :raises OSError, MessageError: it does not answer.
     """
-    return _ask(pid, {"mark": text}).fault
+    failure: Exception = ConnectionRefusedError()
+    for owner, name in _sockets():
+        if owner == pid:
+            try:
+                return _ask(name, {"mark": text}).fault
+            except (OSError, MessageError) as error:
+                failure = error
+    raise failure
 
 
-def _name(pid: int) -> str:
-    return f"\0ssbench-{os.getuid()}-{pid}"
+def _sockets() -> list[tuple[int, str]]:
+    """Process and address of each master of this user, as the names say, which anyone can use."""
+    pattern = re.compile(rf" @(ssbench-{os.getuid()}-(\d+)(?:-[0-9a-f]{{16}})?)$", re.MULTILINE)
+    try:
+        names = Path("/proc/net/unix").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return []
+    found = dict.fromkeys(pattern.findall(names))
+    return [(int(pid), f"\0{name}") for name, pid in found]
 
 
 def _serve(
@@ -124,10 +139,10 @@ def _serve(
                 connection.sendall(json.dumps(answer).encode())
 
 
-def _ask(pid: int, request: dict[str, Any]) -> Answer:
+def _ask(name: str, request: dict[str, Any]) -> Answer:
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(_TIMEOUT_S)
-        connection.connect(_name(pid))
+        connection.connect(name)
         if _user_of(connection) != os.getuid():
             raise MessageError("another user has the name of our master")
         connection.sendall(json.dumps(request).encode())

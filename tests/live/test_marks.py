@@ -204,6 +204,16 @@ def test_what_another_user_answers_in_a_master_s_name_is_not_heard(
     assert heard == [b""]
 
 
+def test_a_master_whose_name_another_user_has_taken_can_be_marked() -> None:
+    marks: list[Any] = []
+    with socket.socket(socket.AF_UNIX) as planted:
+        planted.bind(f"\0ssbench-{os.getuid()}-{os.getpid()}")  # nobody answers there
+        with control.controlled(lambda: ("ab", "small"), lambda *mark: marks.append(mark) or ""):
+            assert control.Master(os.getpid(), "ab", "small") in control.masters()
+            assert control.mark(os.getpid(), "ok") == ""
+    assert [text for text, _who in marks] == ["ok"]
+
+
 def test_a_request_has_a_limited_length_and_time(monkeypatch: pytest.MonkeyPatch) -> None:
     marks: list[Any] = []
     with control.controlled(lambda: ("ab", "small"), lambda *mark: marks.append(mark) or ""):
