@@ -43,6 +43,8 @@ _TEXT_WIDTH = WIDTH - TOPIC_WIDTH
 _NAME_WIDTH = 60  #: of a scenario: the only text that is cut
 
 _NO_LATENCY = "none: no operation succeeded"
+_BY_THE_REST = " by the results left"
+_INCOMPLETE = {"cut off", "damaged"}  #: endings of runs with missing results
 
 
 def of_run(sections: Mapping[str, Section], steady: bool | None, stats_file: str | None) -> Section:
@@ -77,19 +79,20 @@ def of_run(sections: Mapping[str, Section], steady: bool | None, stats_file: str
                 [row["name"] for row in stages],
             ),
         ),
-        ("Failures", _failures(run, total, errors, run["ended"] == "cut off")),
+        ("Failures", _failures(run, total, errors, is_complete=run["complete"])),
         ("Bottleneck", _bottleneck(run, generator)),
         ("Run", _run(run, sections["settings"].row, total, stages)),
     ]
     if "part" in sections:
         lines.insert(0, ("Part", sections["part"].row["line"]))
+    by = "" if run["complete"] else _BY_THE_REST
     if missed:
-        text = f"missed {len(missed)} of {len(thresholds)}: "
+        text = f"missed {len(missed)} of {len(thresholds)}{by}: "
         names = [printable(row["threshold"]) for row in missed]
         lines.append(("Thresholds", text + _listed(names, _TEXT_WIDTH - len(text))))
     elif thresholds:
         met = "met" if len(thresholds) == 1 else f"all {len(thresholds)} met"
-        lines.append(("Thresholds", met))
+        lines.append(("Thresholds", met + by))
     figures = [
         fact("operations_per_s", total["requests_per_s"], RATE, "json"),
         fact("moved_bytes_per_s", total["moved_bytes_per_s"], THROUGHPUT, "json"),
@@ -214,7 +217,7 @@ def _finding(finding: Row) -> str:
     return f"{what}/s varied by {100 * finding['spread']:.0f} % from second to second"
 
 
-def _failures(run: Row, total: Row, errors: Sequence[Row], is_cut_off: bool = False) -> str:
+def _failures(run: Row, total: Row, errors: Sequence[Row], *, is_complete: bool = True) -> str:
     """``12 of 3,456 operations (0.35 %): 10 status 503, 2 network timeout``."""
     counts = Counter[str]()
     for row in errors:
@@ -225,7 +228,7 @@ def _failures(run: Row, total: Row, errors: Sequence[Row], is_cut_off: bool = Fa
     if races := total.get("lost_races"):
         figures.append((races, "lost a race" if races == 1 else "lost races"))
     others = [f"{count:,} {words}" for count, words in figures if count]
-    if is_cut_off:
+    if not is_complete:
         others.append("the file lacks the rest")
     rest = f"; {', '.join(others)}" if others else ""
     if counts:
@@ -518,7 +521,8 @@ def of_comparison(
     ]
     missed = list(dict.fromkeys(rule for rule, passed in judged if not passed))
     if judged:
-        lines.append(("Rules", f"FAIL IF {', '.join(missed)}" if missed else "all met"))
+        by = _BY_THE_REST if any(_INCOMPLETE.intersection(run["unusual"]) for run in runs) else ""
+        lines.append(("Rules", (f"FAIL IF {', '.join(missed)}" if missed else "all met") + by))
     return _section(lines, [], _listed([run["file"] for run in runs], _TEXT_WIDTH))
 
 

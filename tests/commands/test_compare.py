@@ -78,7 +78,7 @@ def test_a_run_with_missing_results_gets_no_verdict(damage: str, shell: Shell) -
     middle = len(content) // 2
     rest = bytes(50) + content[middle + 50 :] if damage == "overwritten" else b""
     damaged.write_bytes(content[:middle] + rest)
-    said = shell("compare", whole, damaged)
+    said = shell("compare", whole, damaged, "--fail-if", "p50 > +500%")
     assert said.status == 1
     assert said.last == (
         f"ssbench-master: {damaged}: some results of the run are missing (exit status 1)"
@@ -88,4 +88,5 @@ def test_a_run_with_missing_results_gets_no_verdict(damage: str, shell: Shell) -
         "\nRun         2 runs, 1 different setting, run 2 cut off: Small test scenario\n"
         in said.out
     )
+    assert "\nRules       FAIL IF p50 > +500% by the results left\n" in said.out
     assert "noise" not in said.out

@@ -210,7 +210,7 @@ def test_no_figure_of_a_summary_is_cut() -> None:
 def test_what_is_no_complete_run_is_an_error_in_junit() -> None:
     for report, errors in (
         (REPORTS["small/no_results"](), ["the run is interrupted"]),
-        (cases.OF_RUNS["a closed loop"]["damaged"](), ["the run is cut off"]),
+        (cases.OF_RUNS["a closed loop"]["damaged"](), ["the run is damaged"]),
         (cases.OF_SERIES["odd steps"](),
          ["the run is failed", "the run is interrupted", "only 4 users ran"]),
         (MORE["rates"](), [None, None]),

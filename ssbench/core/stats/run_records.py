@@ -324,8 +324,11 @@ class RunRecords:
 
     @property
     def ending(self) -> str:
-        """How the run ended, by its footer; ``cut off`` if records are missing."""
-        return self.footer.ended if self.footer and self.complete else "cut off"
+        """How the run ended, by its footer; ``cut off`` without one, and ``damaged`` if other
+        records are missing."""
+        if self.footer is None:
+            return "cut off"
+        return self.footer.ended if self.complete else "damaged"
 
     @property
     def _ended(self) -> RunFooter:
