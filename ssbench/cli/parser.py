@@ -187,6 +187,7 @@ class Parser(argparse.ArgumentParser):
                 texts = self._texts.get(row.name) or [str(getattr(found, row.name))]
                 text = ", ".join(texts) if row.repeat else texts[-1]
                 given[row.name] = "" if row.secret else text
+        self.check_repeated(given)
         groups = {row.exclusive for row in self.rows if row.name in given} - {""}
         void = {row.name for row in self.rows if row.exclusive in groups}
         site = {name: value for name, value in self.site.items() if name not in given.keys() | void}
@@ -211,6 +212,17 @@ class Parser(argparse.ArgumentParser):
         found.rows = [*getattr(found, "rows", ()), *self.rows]
         found.given = given | getattr(found, "given", {})
         found.site = {**getattr(found, "site", {}), **site}
+
+    def check_repeated(self, given: Collection[str]) -> None:
+        """Name each option that takes one value and was given several: the last counts. Two
+        scenarios are an error, as they are without ``-f``."""
+        for row in {row.name: row for row in self.rows if row.name in given}.values():
+            texts = self._texts.get(row.name, [])
+            if row.repeat or len(set(texts)) < 2:
+                continue
+            if row.bare:
+                self.error(f"{row.flags[0]}: {' and '.join(texts)}: give one scenario")
+            tell(f"Warning: {row.flags[-1]} is given more than once: the last value counts")
 
     def _get_value(self, action: argparse.Action, text: str) -> Any:
         if text is argparse.SUPPRESS:  # a positional argument that was not given

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import closing
 from math import isfinite
 from typing import NoReturn
@@ -38,6 +38,9 @@ class _Options(Parser):
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{self.prog}: {message}")
+
+    def check_repeated(self, given: Collection[str]) -> None:
+        """The options of a variant replace those of both."""
 
 
 def ab(ns: argparse.Namespace) -> ExitStatus:

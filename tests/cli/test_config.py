@@ -53,13 +53,17 @@ def test_the_noop_store_moves_no_data(words: str) -> None:
         ("--noop --sweep users=1,2 -u 3", "--sweep sets the users: leave out -u"),
         ("--noop --sweep rate=1,2 --rate 3", "--sweep sets the rate: leave out --rate"),
         ("--noop --zmq-control-port 13579", "13579: give three different ports"),
-        ("--noop -f no-such", "no-such: no such file or canned scenario"),
     ],
 )  # fmt: skip
 def test_options_that_exclude_each_other_are_named(words: str, says: str) -> None:
     with pytest.raises(UsageError) as caught:
         config(words)
     assert says in str(caught.value)
+
+
+def test_a_scenario_that_does_not_exist_is_named() -> None:
+    with pytest.raises(UsageError, match="no-such: no such file or canned scenario"):
+        run_config(ns("run-scenario -f no-such --noop"), {})
 
 
 def test_options_are_checked_before_the_scenario_is_read(tmp_path: Path) -> None:

@@ -131,6 +131,8 @@ def test_verbose_and_quiet_may_precede_or_follow_the_command(command: str) -> No
         ("run-scenario very_small x.scenario", "1 unexpected argument; give one scenario"),
         ("run-scenario -fvery_small small", "1 unexpected argument; give one scenario"),
         ("run-scenario --scenario=small very_small", "1 unexpected argument; give one scenario"),
+        ("run-scenario -f small -f very_small", "-f: small and very_small: give one scenario"),
+        ("find-limit --slo p99<1s -f s --scenario=t", "-f: s and t: give one scenario"),
         ("analyze x.stat.gz", "did you mean report-scenario? "),
         ("sweep users=1,2 very_small", "did you mean run-scenario --sweep? "),
         ("stat --duration 10", "did you mean run-scenario? "),
@@ -174,6 +176,29 @@ def test_wrong_usage_has_status_2_and_names_the_fault(line: str, says: str, shel
     assert says in said.err
     assert len(said.err.splitlines()) == 2
     assert "s3cret" not in said.err
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("run-scenario -f s -u 1 --users 2 --user-count=3 -K a -K b", ["--users", "--key"]),
+        ("run-scenario -f s -f s -u 1 -u 1 -v -v --pctile 50 --pctile 99", []),
+        ("compare a b --seed 1 --seed 2", ["--seed"]),
+        ("ab -f s -u 1 --a='-u 2' --b='-u 3' --b='-f t -u 4'", ["--b"]),
+    ],
+)
+def test_of_several_values_of_an_option_the_last_counts_with_a_warning(
+    line: str, names: list[str], shell: Shell
+) -> None:
+    said = shell(*shlex.split(line), "--show-config")
+    assert said.status == 0
+    warnings = [f"Warning: {each} is given more than once: the last value counts" for each in names]
+    assert said.err.splitlines() == warnings
+
+
+def test_a_variant_replaces_options_of_both_without_a_warning(shell: Shell) -> None:
+    said = shell("ab", "-f", "very_small", "-u", 1, "--a=-u 2 -f small", "--b=-u 3 --bogus")
+    assert said == (2, "", "ssbench-master: --b: unknown option: --bogus\n")
 
 
 def test_a_letter_with_more_behind_it_is_refused_and_not_shown(shell: Shell) -> None:
