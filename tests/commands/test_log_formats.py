@@ -36,6 +36,7 @@ S3 = (
     "arn:aws:s3:us-west-1:123456789012:accesspoint/example-AP Yes"
 )
 #: Of Apache's mod_log_config; common, combined, combinedio.
+DATE = "10/Oct/2000:13:55:36 -0700"
 COMMON = '127.0.0.1 - frank [10/Oct/2000:13:55:36 -0700] "GET /apache_pb.gif HTTP/1.0" 200 2326'
 COMBINED = f'{COMMON} "http://www.example.com/start.html" "Mozilla/4.08 [en] (Win98; I ;Nav)"'
 COMBINEDIO = (
@@ -228,6 +229,7 @@ def test_requests_that_are_left_out_have_a_reason() -> None:
         (COMMON.replace("Oct", "Okt"), "not understood"),
         (COMMON.replace("13:55", "33:55"), "not understood"),
         (COMMON.replace("10/", "32/"), "not understood"),
+        (COMMON.replace(DATE, "2000-13-10T13:55:36Z"), "not understood"),
         (COMMON.replace("200 2326", "200"), "not understood"),
         (swift("get", "/v1/a/c/o"), "not understood"),
         (swift("GET", "/v1/a/c/o").replace("Nov", "XXX"), "not understood"),
@@ -236,9 +238,6 @@ def test_requests_that_are_left_out_have_a_reason() -> None:
 )  # fmt: skip
 def test_a_request_has_its_object_and_its_bytes(line: str, expected: str) -> None:
     assert told(line) == expected
-
-
-DATE = "10/Oct/2000:13:55:36 -0700"
 
 
 @pytest.mark.parametrize(
@@ -256,6 +255,10 @@ DATE = "10/Oct/2000:13:55:36 -0700"
         (COMMON.replace(DATE, "01/Jan/2000:23:59:60 +0530"), 946751400 * SECOND, UNKNOWN),
         (COMMON.replace(DATE, "31/Dec/2100:00:00:00 -0330"), 4133907000 * SECOND, UNKNOWN),
         (COMMON.replace(DATE, "01/Jan/1970:00:00:01.5 +0000"), 1_500_000_000, UNKNOWN),
+        (COMMON.replace(DATE, "1970-01-01T00:00:00Z"), 0, UNKNOWN),
+        (COMMON.replace(DATE, "2000-01-01T23:59:60+05:30"), 946751400 * SECOND, UNKNOWN),
+        (COMMON.replace(DATE, "2100-12-31T00:00:00-0330"), 4133907000 * SECOND, UNKNOWN),
+        (COMMON.replace(DATE, "1970-01-01T01:00:01.25+01:00"), 1_250_000_000, UNKNOWN),
     ],
 )
 def test_a_request_has_its_begin_in_its_zone_and_its_duration(
@@ -325,6 +328,7 @@ SEEDS = [
         f"{SYSLOG}{swift('PUT', '/v1/a/c/o', 201)}",
         OLD_SWIFT, s3("REST.GET.OBJECT", "k", sent=1, size=1), versitygw("GetObject", "k"),
         COMMON, COMBINED, COMBINEDIO, beast("GET", "/b/o?x=1"), haproxy("PUT", "/c/o"),
+        COMMON.replace(DATE, "2000-10-10T13:55:36.5Z"),
     )
 ]  # fmt: skip
 

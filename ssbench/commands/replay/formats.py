@@ -87,6 +87,7 @@ _SERVICE_PATH = re.compile(
     rb"|recon(?:/.*)?|v[23](?:\.\d)?(?:/.*)?)",
     re.DOTALL,
 )
+_FRACTION = re.compile(rb"\.(\d{1,9})")
 _EPOCH = date(1970, 1, 1).toordinal()
 _LAST_YEAR = 2100  #: later times do not fit into 64 bits
 _MONTHS = {
@@ -108,17 +109,21 @@ def _number(text: bytes | None) -> int:
 
 @lru_cache(maxsize=64)  # lines of the same second follow each other
 def _second_ns(text: bytes) -> int | None:
-    """Unix time of ``06/Feb/2019:00:00:38 +0100``, also with slashes, or without a zone (UTC);
-    None if there is no such."""
+    """Unix time of ``06/Feb/2019:00:00:38 +0100``, also with slashes, or of
+    ``2019-02-06T00:00:38+01:00``; without a zone it is UTC. None if there is no such."""
     try:
-        day = date(int(text[7:11]), _MONTHS[text[3:6]], int(text[:2]))
-        hour, minute, second = int(text[12:14]), int(text[15:17]), int(text[18:20])
+        if text[4:5] == b"-":
+            day = date(int(text[:4]), int(text[5:7]), int(text[8:10]))
+            clock, zone = text[11:19], text[19:].strip(b"Z").replace(b":", b"")
+        else:
+            day = date(int(text[7:11]), _MONTHS[text[3:6]], int(text[:2]))
+            clock, zone = text[12:20], text[21:26]
+        hour, minute, second = int(clock[:2]), int(clock[3:5]), int(clock[6:8])
     except (ValueError, KeyError):
         return None
     if hour > 23 or minute > 59 or second > 60 or not 1970 <= day.year <= _LAST_YEAR:
         return None
     seconds = (day.toordinal() - _EPOCH) * 86400 + hour * 3600 + minute * 60 + second
-    zone = text[21:26]
     if zone:
         offset = int(zone[1:3]) * 3600 + int(zone[3:5]) * 60
         seconds -= -offset if zone[:1] == b"-" else offset
@@ -127,11 +132,11 @@ def _second_ns(text: bytes) -> int | None:
 
 def _time_ns(text: bytes) -> int | None:
     """As ``_second_ns``, also with a fraction: ``06/Feb/2019:00:00:38.045 +0100``."""
-    if text[20:21] != b".":
+    found = _FRACTION.search(text) if b"." in text else None
+    if found is None:
         return _second_ns(text)
-    fraction, _, zone = text[21:].partition(b" ")
-    whole_ns = _second_ns(text[:20] + b" " + zone if zone else text[:20])
-    return None if whole_ns is None else whole_ns + int(fraction.ljust(9, b"0"))
+    whole_ns = _second_ns(text[: found.start()] + text[found.end() :])
+    return None if whole_ns is None else whole_ns + int(found[1].ljust(9, b"0"))
 
 
 @lru_cache(maxsize=1024)
@@ -243,7 +248,8 @@ def _swift(line: bytes) -> Parsed | None:
 
 
 _LOCAL_TIME = rb"\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d(?:\.\d{1,9})?"
-_TIME = rb"(" + _LOCAL_TIME + rb" [+-]\d{4})"
+_ISO_TIME = rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:?\d\d)"
+_TIME = rb"(" + _LOCAL_TIME + rb" [+-]\d{4}|" + _ISO_TIME + rb")"
 _QUOTED = rb'"(?:[^"\\]|\\.)*"'
 _S3 = re.compile(
     rb"(?:^| )(\S+) \[" + _TIME + rb"\] \S+ \S+ \S+ ([A-Z0-9]+)\.([A-Z0-9]+\.[A-Z0-9_]+) (\S+) "
@@ -368,8 +374,8 @@ _COMBINED = re.compile(
 
 
 def _combined(line: bytes) -> Parsed | None:
-    """The combined and the common log; with mod_logio's bytes received and sent, uploads have a
-    size, their headers included."""
+    """The combined and the common log, also with nginx's ``$time_iso8601``; with mod_logio's bytes
+    received and sent, uploads have a size, their headers included."""
     found = _COMBINED.search(line)
     if found is None or b" beast: 0x" in line:  # which begins alike
         return None
