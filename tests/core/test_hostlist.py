@@ -81,8 +81,8 @@ def test_a_malformed_list_says_what_is_wrong(text: str, why: str) -> None:
     assert why in str(caught.value)
 
 
-@pytest.mark.parametrize("char", ";$`|&<>()'\"\\!~*?^=")
 @pytest.mark.parametrize("place", ["x{}@b", "{}x@b", "x@b{}", "b{}c"])
-def test_characters_of_a_shell_are_refused(char: str, place: str) -> None:
-    with pytest.raises(UsageError, match="give HOST or HOST:PROCESSES"):
-        parse_hosts(place.format(char))
+def test_characters_of_a_shell_are_refused(place: str) -> None:
+    for char in ";$`|&<>()'\"\\!~*?^=":
+        with pytest.raises(UsageError, match="give HOST or HOST:PROCESSES"):
+            parse_hosts(place.format(char))

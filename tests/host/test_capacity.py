@@ -12,6 +12,7 @@ from ssbench.host.process import (
     shortage,
 )
 
+TOO_MANY = "are too many for this host:"
 TIGHT = HostLimits(descriptors=256, ports=28_232, memory_bytes=10**9)
 
 
@@ -32,20 +33,10 @@ def test_the_scarcest_resource_limits_the_users() -> None:
     ("users", "workers", "targets", "said"),
     [
         (228, 1, 1, ""),
-        (
-            229,
-            1,
-            1,
-            "229 users in 1 worker (229 each) are too many for this host: a process may open 256",
-        ),
+        (229, 1, 1, f"229 users in 1 worker (229 each) {TOO_MANY} a process may open 256"),
         (456, 2, 1, ""),
-        (
-            457,
-            2,
-            1,
-            "457 users in 2 workers (229 each) are too many for this host: a process may open 256",
-        ),
-        (28_233, 200, 1, "28,233 users are too many for this host: there are 28,232 local ports"),
+        (457, 2, 1, f"457 users in 2 workers (229 each) {TOO_MANY} a process may open 256"),
+        (28_233, 200, 1, f"28,233 users {TOO_MANY} there are 28,232 local ports"),
         (28_233, 200, 2, ""),
     ],
 )

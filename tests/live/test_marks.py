@@ -6,10 +6,9 @@ import json
 import os
 import socket
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -146,38 +145,46 @@ def test_of_several_runs_one_must_be_named(shell: Shell, monkeypatch: pytest.Mon
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("sent", [b"", b"{", b'{"mark": 7}', b"[]", b"9" * 100_000, b"\xff"])
-def test_what_is_no_request_has_no_answer_and_does_no_harm(sent: bytes) -> None:
-    marks: list[Any] = []
-    with control.controlled(lambda: ("ab", "small"), lambda *mark: marks.append(mark) or ""):
-        with socket.socket(socket.AF_UNIX) as client:
-            client.settimeout(30)
-            client.connect(f"\0ssbench-{os.getuid()}-{os.getpid()}")
-            try:
+@contextmanager
+def controlled() -> Iterator[list[str]]:
+    """A master; gives the texts of the marks that it takes."""
+    marks: list[str] = []
+
+    def take(text: str, _who: str) -> str:
+        marks.append(text)
+        return ""
+
+    with control.controlled(lambda: ("ab", "small"), take):
+        yield marks
+
+
+def answer_to(sent: bytes | None) -> bytes:
+    """Of the master of this process; nothing is sent for None."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(30)
+        client.connect(f"\0ssbench-{os.getuid()}-{os.getpid()}")
+        with suppress(ConnectionError):  # it may be refused before all was sent
+            if sent is not None:
                 client.sendall(sent)
                 client.shutdown(socket.SHUT_WR)
-                assert client.recv(100) == b""
-            except OSError:  # it was refused before all was sent
-                pass
-        assert control.Master(os.getpid(), "ab", "small") in control.masters()
+            return client.recv(100)
+    return b""
+
+
+def test_what_is_no_request_has_no_answer_and_does_no_harm() -> None:
+    with controlled() as marks:
+        for sent in (b"", b"{", b'{"mark": 7}', b"[]", b"9" * 100_000, b"\xff"):
+            assert answer_to(sent) == b""
+            assert control.Master(os.getpid(), "ab", "small") in control.masters()
         assert control.mark(os.getpid(), "ok") == ""
-    assert [text for text, _who in marks] == ["ok"]
+    assert marks == ["ok"]
     assert os.getpid() not in [each.pid for each in control.masters()]
 
 
 def test_a_master_answers_no_other_user(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(control, "_user_of", lambda _connection: os.getuid() + 1)
-    marks: list[Any] = []
-    with (
-        control.controlled(lambda: ("ab", "small"), lambda *mark: marks.append(mark) or ""),
-        socket.socket(socket.AF_UNIX) as client,
-    ):
-        client.settimeout(30)
-        client.connect(f"\0ssbench-{os.getuid()}-{os.getpid()}")
-        with suppress(OSError):  # it may be closed before all was sent
-            client.sendall(b'{"mark": "x"}')
-            client.shutdown(socket.SHUT_WR)
-            assert client.recv(100) == b""
+    with controlled() as marks:
+        assert answer_to(b'{"mark": "x"}') == b""
     assert marks == []
 
 
@@ -205,33 +212,20 @@ def test_what_another_user_answers_in_a_master_s_name_is_not_heard(
 
 
 def test_a_master_whose_name_another_user_has_taken_can_be_marked() -> None:
-    marks: list[Any] = []
     with socket.socket(socket.AF_UNIX) as planted:
         planted.bind(f"\0ssbench-{os.getuid()}-{os.getpid()}")  # nobody answers there
-        with control.controlled(lambda: ("ab", "small"), lambda *mark: marks.append(mark) or ""):
+        with controlled() as marks:
             assert control.Master(os.getpid(), "ab", "small") in control.masters()
             assert control.mark(os.getpid(), "ok") == ""
-    assert [text for text, _who in marks] == ["ok"]
+    assert marks == ["ok"]
 
 
 def test_a_request_has_a_limited_length_and_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    marks: list[Any] = []
-    with control.controlled(lambda: ("ab", "small"), lambda *mark: marks.append(mark) or ""):
+    with controlled() as marks:
         for sent in (b'{"mark": "x"}'.ljust(16_384), b'{"mark": "y"}'.ljust(16_385)):
-            with socket.socket(socket.AF_UNIX) as client:
-                client.settimeout(30)
-                client.connect(f"\0ssbench-{os.getuid()}-{os.getpid()}")
-                with suppress(OSError):  # it may be closed before all was sent
-                    client.sendall(sent)
-                    client.shutdown(socket.SHUT_WR)
-                    client.recv(100)
-        assert [text for text, _who in marks] == ["x"]
+            answer_to(sent)
+        assert marks == ["x"]
         assert control._TIMEOUT_S == 5
     monkeypatch.setattr(control, "_TIMEOUT_S", 0.1)
-    with (
-        control.controlled(lambda: ("ab", "small"), lambda *_: ""),
-        socket.socket(socket.AF_UNIX) as silent,
-    ):
-        silent.settimeout(30)
-        silent.connect(f"\0ssbench-{os.getuid()}-{os.getpid()}")
-        assert silent.recv(100) == b"", "it is closed"
+    with controlled():
+        assert answer_to(None) == b"", "it is closed"

@@ -10,7 +10,8 @@ from typing import Any
 import msgpack
 
 from ssbench.core.columns import pack_results
-from ssbench.core.model import NONE_NS, ErrorKind, Phase, Result
+from ssbench.core.model import NONE_NS, Phase, Result
+from ssbench.core.operations import READ
 from ssbench.core.records import (
     EventRecord,
     HostRecord,
@@ -23,6 +24,7 @@ from ssbench.core.records import (
     WorkerRecord,
 )
 from ssbench.statfile import StatFileWriter
+from tests.report import runs
 
 OLD = Path(__file__).parent.parent / "golden" / "ssbench-0.3.9"
 
@@ -53,30 +55,11 @@ FOOTER = RunFooter(
 )
 
 
-def result(number: int, **changed: Any) -> Result:
-    plain = Result(
-        number=number,
-        operation=1,
-        size_class=0,
-        object=number,
-        due_ns=NONE_NS,
-        start_ns=number * 1000,
-        headers_ns=900,
-        first_byte_ns=950,
-        last_byte_ns=1000,
-        bytes_moved=4096,
-        retries=0,
-        not_found_retries=0,
-        rate_limited=0,
-        reconnects=0,
-        renewals=0,
-        url=0,
-        status=200,
-        error=ErrorKind.NONE,
-        unknown=0,
-        transaction_id=b"tx%021x-%010x" % (number, 1_700_000_000),
-    )
-    return plain._replace(**changed)
+def result(number: int, operation: Any = READ, **changed: Any) -> Result:
+    times = {"start_ns": number * 1000, "headers_ns": 900, "first_byte_ns": 950}
+    identifier = b"tx%021x-%010x" % (number, 1_700_000_000)
+    plain = {**times, "last_byte_ns": 1000, "bytes_moved": 4096, "transaction_id": identifier}
+    return runs.result(number, operation, **{**plain, **changed})
 
 
 def busy_rows(count: int) -> list[Result]:

@@ -38,25 +38,17 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "run.stat.gz"
 
 
-def test_a_failed_start_leaves_no_empty_file(path: Path) -> None:
+def test_a_failed_start_leaves_what_was_there(path: Path) -> None:
     StatFileWriter.create(path).close()
     assert not path.exists()
-
-
-def test_a_failed_start_leaves_the_older_file(path: Path) -> None:
-    with StatFileWriter.create(path) as writer:
-        writer.write(HEADER)
-    older = path.read_bytes()
+    older = write_run(path, [HEADER])
     StatFileWriter.create(path, overwrite=True).close()
     assert path.read_bytes() == older
 
 
 @pytest.mark.parametrize("older", [False, True])
 def test_held_blocks_are_not_written(path: Path, older: bool) -> None:
-    if older:
-        with StatFileWriter.create(path) as writer:
-            writer.write(HEADER)
-    before = path.read_bytes() if older else b""
+    before = write_run(path, [HEADER]) if older else b""
     with StatFileWriter.create(path, overwrite=True, hold=True) as writer:
         writer.write(HEADER)
         writer.write(PHASE)

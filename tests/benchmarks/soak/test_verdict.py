@@ -13,6 +13,7 @@ from ssbench.core.model import ErrorKind, Phase, Result
 from ssbench.core.operations import READ
 from ssbench.core.records import PhaseRecord, RunFooter, RunHeader, WorkerRecord
 from ssbench.statfile import StatFileWriter
+from tests.report import runs
 
 HEADER = RunHeader("abc", 1e9, "1", {}, {"user_count": 1}, {}, 1, "swift")
 READS = [b"t1", b"t2", b"t3"]
@@ -20,12 +21,10 @@ LOG = [(identifier, Answer("GET", "tiny_000001", 200)) for identifier in READS]
 
 
 def result(number: int, identifier: bytes, error: int = 0) -> Result:
-    return Result(
-        number=number, operation=READ, size_class=0, object=1, due_ns=-1,
-        start_ns=number * 10**9, headers_ns=5, first_byte_ns=5, last_byte_ns=9, bytes_moved=1,
-        retries=0, not_found_retries=0, rate_limited=0, reconnects=0, renewals=0, url=0,
-        status=503 if error else 200, error=error, unknown=0, transaction_id=identifier,
-        detail="503" if error else "",
+    failed = {"status": 503, "error": error, "detail": "503"} if error else {}
+    return runs.result(
+        number, READ, object=1, start_ns=number * 10**9, headers_ns=5, first_byte_ns=5,
+        last_byte_ns=9, bytes_moved=1, transaction_id=identifier, **failed,
     )  # fmt: skip
 
 
