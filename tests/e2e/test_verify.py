@@ -117,15 +117,6 @@ def test_an_intact_store_passes(
     assert not ended.stats.errors
 
 
-def test_it_works_over_tls(tls_swift: EmbeddedSwift, commands: Commands) -> None:
-    path = commands.scenario(container_base="verifytls", crud_profile=[1, 3, 2, 1])
-    ended = commands.run("-f", path, *login(tls_swift), "--insecure", "--verify", workers=1).fine()
-    verified = ended.stats.verified
-    assert verified is not None
-    assert verified.reads > 0
-    assert not ended.stats.errors
-
-
 def _is_read(request: Request) -> bool:
     return request.method == "GET" and request.object != ""
 
