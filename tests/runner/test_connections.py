@@ -115,7 +115,7 @@ def test_unknown_peers_that_could_connect_are_warned_of_and_get_no_credentials_l
             return
         (text,) = warnings
         assert "\n" not in text
-        assert "--zmq-key-file" in text
+        assert "can read the token and take jobs; use --zmq-key-file" in text
         assert str(wire.ports.control) in text
         with pytest.raises(UsageError, match=r"listens on 0\.0\.0\.0 without a key: encrypt"):
             check_encrypted(wire)

@@ -99,19 +99,28 @@ def test_open_uploads_are_counted_and_those_of_initial_objects_belong_to_a_time(
     store = MemoryStore()
     for container in NAMING.containers:
         store.add(container, marker=True)
-    created = OpenUpload(NAMING.object(0, 5), "1")
+    created, elsewhere = NAMING.object(0, 5), NAMING.object(0, 6)
+    assert (NAMING.container(0, 5), NAMING.container(0, 6)) == ("b_000001", "b_000000")
     initial = [
         OpenUpload("tiny_000001", str(seconds), runs.STARTED_AT + seconds)
         for seconds in (-4, 1, 64, 66)
     ]
-    store.containers["b_000001"].uploads = [created, *initial]
+    others = [
+        OpenUpload("tiny_000001", "untimed"),
+        OpenUpload("tiny_0123456789_000005", "of another run", runs.STARTED_AT + 1),
+        OpenUpload("precious", "unlike", runs.STARTED_AT + 1),
+        OpenUpload(elsewhere, "in another container", runs.STARTED_AT + 1),
+    ]
+    before = [OpenUpload(created, "1"), *initial, *others]
+    store.containers["b_000001"].uploads = [*before]
     dry = resumed(path, store, dry_run=True)
     assert dry.out.startswith(f"Would delete 0 objects and 3 open uploads of run {RUN}, in 2")
     assert "the run was cut off" in dry.err
+    assert store.containers["b_000001"].uploads == before
     done = resumed(path, store)
     assert done.status is ExitStatus.OK
     assert done.out.startswith(f"Deleted 0 objects and 3 open uploads of run {RUN} in ")
-    assert store.containers["b_000001"].uploads == [initial[0], initial[3]]
+    assert store.containers["b_000001"].uploads == [initial[0], initial[3], *others]
 
 
 def test_a_crafted_file_deletes_no_foreign_objects(tmp_path: Path) -> None:
@@ -123,6 +132,7 @@ def test_a_crafted_file_deletes_no_foreign_objects(tmp_path: Path) -> None:
     for run_id in ("2024", RUN):
         store.add("prod_000000", *(f"backup_{run_id}_{number:06d}" for number in range(9)))
     store.add("prod_000001", *(f"backup_{RUN}_{number:06d}" for number in range(9)), marker=True)
+    store.add("prod_000001", f"backup_{RUN}_000009", marker=True, run="aaaaaaaaaa")
     before = left_in(store)
     with pytest.raises(UsageError, match="has no ID"):
         resumed(stat_file(tmp_path / "a", scenario=scenario, run_id="2024"), store)

@@ -60,18 +60,16 @@ EXTREMES = [-(2**63), -(2**61), -2, 2**31, 2**63 - 1]
 
 
 @pytest.mark.parametrize("field", Result._fields[:RESULT_NUMBERS])
-@pytest.mark.parametrize("value", EXTREMES)
-def test_a_crafted_file_with_impossible_values_is_reported(
-    field: str, value: int, tmp_path: Path
-) -> None:
+def test_a_crafted_file_with_impossible_values_is_reported(field: str, tmp_path: Path) -> None:
     path, rows = tmp_path / "a.stat.gz", [result(n) for n in range(1, 4)]
     with StatFileWriter.create(path) as writer:
         writer.write(HEADER)
         writer.write(WORKER)
         writer.write(PhaseRecord(Phase.RUN, 1_700_000_000.0, 1))
         writer.append_results(Phase.RUN, 0, RESULT_SCHEMAS[0], packed(rows))
-        changed = [rows[0]._replace(**{field: value})]
-        writer.append_results(Phase.RUN, 0, RESULT_SCHEMAS[0], packed(changed))
+        for value in EXTREMES:
+            changed = [rows[0]._replace(**{field: value})]
+            writer.append_results(Phase.RUN, 0, RESULT_SCHEMAS[0], packed(changed))
         writer.write(FOOTER)
     stats = read_stats(str(path))
     made = of_run(stats, [50, 99.9])
@@ -79,9 +77,9 @@ def test_a_crafted_file_with_impossible_values_is_reported(
         assert render(made, form)
     assert render_html(made, "plotly.js")  # 4 MB of script in each page take 20 ms
     assert rps_csv(made)
-    assert stats.total().operations == len(rows) + 1
-    if field in ("start_ns", "last_byte_ns") and abs(value) >= 2**61:
-        assert stats.out_of_range
+    assert stats.total().operations == len(rows) + len(EXTREMES)
+    out_of_range = {"start_ns": 3, "last_byte_ns": 4}.get(field)
+    assert out_of_range in (None, stats.out_of_range)
 
 
 def a_run_with_a_cooldown(path: Path, *, is_cut_off: bool = False) -> Path:

@@ -31,7 +31,7 @@ from ssbench.core.operations import (
 from ssbench.core.records import ResultBatch
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.settings import StorageSettings
-from ssbench.runner.containers import GIVE_UP_AFTER, CleanupResult, KeptContainers
+from ssbench.runner.containers import GIVE_UP_AFTER, CleanupResult
 from ssbench.runner.orphans import (
     OrphanedObjects,
     OrphanedReplay,
@@ -157,12 +157,6 @@ def test_results_are_applied_to_the_objects(rows: Sequence[Result], is_left: boo
     assert known(orphans_by(*rows)) == ([(0, 12)] if is_left else [])
 
 
-def test_each_number_of_a_damaged_file_costs_a_page_at_most() -> None:
-    left = orphans_by(row(CREATE, (1 << 32) - 1), row(CREATE, 1 << 31))
-    assert known(left) == [(0, 1 << 31), (0, (1 << 32) - 1)]
-    assert sum(map(len, left._pages[0].values())) == 2048
-
-
 @given(st.lists(st.tuples(st.sampled_from([CREATE, DELETE]), st.integers(0, 5000)), max_size=40))
 def test_created_and_not_deleted_objects_are_left(done: list[tuple[Operation, int]]) -> None:
     """Each created number that no DELETE names, in order, and no other."""
@@ -198,33 +192,6 @@ def test_all_objects_of_the_run_are_deleted_and_no_others(bulk: int | None) -> N
     assert (result.objects, result.left, result.ok) == (60, 0, True)
     assert names(store) == sorted([*initial, *near, misplaced, *[NAMING.object(0, 12)] * 4])
     assert store.count("bulk_delete") == 0, "each object is looked at first"
-
-
-def test_objects_without_the_run_id_stay() -> None:
-    """Their names are the run's; a file may say so of anybody's."""
-    store = MemoryStore(bulk_delete_max=10)
-    storage = stored((0, 10), (0, 13), store=store)
-    store.add("b_000000", NAMING.object(0, 12))
-    store.add("b_000000", NAMING.object(0, 15), run="aaaaaaaaaa")
-    found, result = clean_up(storage, orphans_by(row(CREATE, 12), row(CREATE, 15)))
-    assert found.listed == 4
-    assert (result.objects, result.foreign, result.left, result.ok) == (2, 2, 0, False)
-    assert names(store) == [NAMING.object(0, 12), NAMING.object(0, 15)]
-    assert ("delete_object", NAMING.object(0, 12)) not in store.calls
-
-
-def test_an_unmarked_container_is_skipped() -> None:
-    store = stored((0, 10), (0, 11), (0, 12)).store
-    store.containers["b_000001"].marker = False
-    left = orphans_by(*(row(CREATE, number) for number in (10, 11, 12)))
-    storage = MemoryStorage(store)
-    found = find_orphaned(client(storage, 10), left)
-    assert (found.unmarked, found.total) == (KeptContainers(1, ["b_000001"]), 2)
-    assert delete_orphaned(client(storage, 10), left, found).objects == 2
-    assert [*store.containers["b_000001"].objects] == [NAMING.object(0, 10)]
-    found = find_orphaned(client(storage, 10), left, use_existing=True)
-    assert (found.unmarked.count, found.listed) == (0, 1)
-    assert delete_orphaned(client(storage, 10), left, found).objects == 1
 
 
 def test_without_account_listing_each_container_is_checked() -> None:
@@ -309,14 +276,6 @@ def test_listed_names_are_not_kept() -> None:
     assert peak < 4 << 20
 
 
-@given(st.lists(st.integers(0, (1 << 32) - 1), max_size=300))
-def test_memory_of_marks_is_bounded_by_the_results(numbers: list[int]) -> None:
-    left = orphans_by(*(row(CREATE, number) for number in numbers))
-    held = sum(map(len, left._pages[0].values()))
-    assert held <= (1 << 20) + 1024 + 4 * len(numbers)
-    assert len(known(left)) + left.ignored_results <= len(numbers)
-
-
 def test_unlisted_objects_are_looked_at_and_deleted_by_the_results() -> None:
     store = stored((0, 10), (0, 11)).store
     left = orphans_by(row(CREATE, 10), row(CREATE, 11), row(CREATE, 12))
@@ -378,29 +337,6 @@ def test_stopping_ends_resume_cleanup() -> None:
 
 
 IN_PARTS = replace(SCENARIO, large_object=LargeObject(above=0, segment=1))
-
-
-@pytest.mark.parametrize("dry_run", [False, True])
-def test_open_uploads_of_the_run_are_aborted_and_no_others(dry_run: bool) -> None:
-    storage = stored((0, 12))
-    created, elsewhere = NAMING.object(0, 13), NAMING.object(0, 14)
-    ours = [
-        OpenUpload(created, "1"), OpenUpload(created, "2"),
-        OpenUpload("tiny_000004", "3", 1000.0), OpenUpload("tiny_000004", "4", 2000.0),
-    ]  # fmt: skip
-    others = [
-        OpenUpload("tiny_000004", "5", 999.0), OpenUpload("tiny_000004", "6", 2001.0),
-        OpenUpload("tiny_000004", "7"), OpenUpload("tiny_0123456789_000013", "8", 1500.0),
-        OpenUpload("precious", "9", 1500.0), OpenUpload(elsewhere, "10", 1500.0),
-    ]  # fmt: skip
-    container = storage.store.containers["b_000001"]
-    container.uploads = [*ours, *others]
-    left = OrphanedObjects(IN_PARTS, RUN, period=(1000.5, 1940.0))
-    found = find_orphaned(client(storage), left)
-    assert (found.objects, found.uploads, found.total) == (1, 4, 5)
-    result = delete_orphaned(client(storage), left, found, dry_run=dry_run)
-    assert (result.objects, result.uploads, result.ok) == (1, 4, True)
-    assert container.uploads == ([*ours, *others] if dry_run else others)
 
 
 def test_an_upload_of_an_initial_object_stays_where_times_are_not_known() -> None:

@@ -200,15 +200,6 @@ def test_of_many_hosts_that_fail_the_first_are_named(ssh: Callable[..., SshWorke
     assert (len(named), named[9].split(":")[0], last) == (10, "  h10", "  and 2 more")
 
 
-def test_fewer_workers_do_where_they_are_told_to(ssh: Callable[..., SshWorkers]) -> None:
-    with ssh("a:1,refused", fewer_workers_ok=True) as workers:
-        wait(workers)
-        assert workers.count == 1
-        count, why = workers.warnings
-        assert count == "Only 1 of 2 hosts started workers; continuing with 1 worker"
-        assert why.startswith("refused: ssh failed: ")
-
-
 def test_the_output_of_a_login_shell_and_of_a_flood_is_only_logged(
     ssh: Callable[..., SshWorkers], caplog: pytest.LogCaptureFixture
 ) -> None:
