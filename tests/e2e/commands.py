@@ -124,6 +124,11 @@ class Started:
         """Ctrl-C, for this process alone."""
         self.signal(signal.SIGINT)
 
+    def kill(self) -> None:
+        """Kill this process alone, and wait until it is gone."""
+        self.process.kill()
+        self.process.wait()
+
     def talk(self) -> str:
         """What it wrote to standard error so far."""
         return self.err.read_text()
@@ -225,8 +230,7 @@ class Commands:
         """End what was started and still runs: the masters first, which end their workers."""
         for started in self.started:
             if started.process.poll() is None:
-                started.process.kill()
-                started.process.wait()
+                started.kill()
 
     def start(
         self,
@@ -343,12 +347,13 @@ def clean_environment() -> dict[str, str]:
 
 
 def scenario(**keys: object) -> dict[str, object]:
-    """A small scenario as a dict."""
+    """A small scenario as a dict; ``operations`` stand in for its profile."""
+    profile = {} if "operations" in keys else {"crud_profile": [1, 1, 1, 1]}
     return {
         "name": "e2e",
         "sizes": [{"name": "tiny", "size_min": 100, "size_max": 2000}],
         "initial_files": {"tiny": 10},
-        "crud_profile": [1, 1, 1, 1],
+        **profile,
         "operation_count": 60,
         "user_count": 4,
         "container_count": 3,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
@@ -27,6 +28,12 @@ def commands(fork_server: None, tmp_path: Path) -> Iterator[Commands]:
     made = Commands(tmp_path)
     yield made
     made.close()
+
+
+@pytest.fixture
+def base() -> str:
+    """Of containers of this test alone."""
+    return f"base{secrets.token_hex(4)}"
 
 
 @pytest.fixture(scope="session")

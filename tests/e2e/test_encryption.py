@@ -28,7 +28,7 @@ def store() -> Iterator[S3Store]:
 
 def run(commands: Commands, store: S3Store, *words: Any, key: str = "", **keys: Any) -> Ended:
     keys = {
-        "crud_profile": None, "operation_count": 60, "container_base": "enc",
+        "operation_count": 60, "container_base": "enc",
         "operations": dict.fromkeys((
             "create", "read", "update", "delete", "head", "post", "copy", "range_read",
         ), 1),
@@ -116,9 +116,3 @@ def test_a_key_is_never_sent_in_clear(commands: Commands) -> None:
     path = commands.scenario()
     ended = commands.run("-f", path, *words, key_file(commands), workers=1, environment=who)
     assert "with SSE-C each request would send the key in clear" in ended.one_line(2)
-
-
-def test_no_scenario_has_a_key(commands: Commands, store: S3Store) -> None:
-    ended = run(commands, store, headers={"x-amz-server-side-encryption-customer-key": TEXT})
-    assert "is for credentials" in ended.one_line(2)
-    assert TEXT not in ended.err

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from ssbench.core.errors import ExitStatus
-from tests.e2e.commands import Commands, finished, free_ports, until, workers_of
+from tests.e2e.commands import Commands, finished, free_ports, workers_of
 from tests.e2e.namespaces import Namespace
 
 pytestmark = pytest.mark.e2e
@@ -27,16 +25,9 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
-def scenario(
-    commands: Commands, operations: dict[str, float] | None = None, **keys: object
-) -> Path:
-    if operations is None:
-        keys = {"operations": OPERATIONS, "bulk_count": 2, "range_bytes": 50, **keys}
-    else:
-        keys["operations"] = operations
-    path = commands.scenario(**{"operation_count": 100, **keys})
-    path.write_text(path.read_text().replace('"crud_profile": [1, 1, 1, 1], ', ""))
-    return path
+def scenario(commands: Commands, **keys: object) -> Path:
+    given = {"operations": OPERATIONS, "bulk_count": 2, "range_bytes": 50, "operation_count": 100}
+    return commands.scenario(**{**given, **keys})
 
 
 def store(folder: Path, *more: object) -> list[object]:
@@ -64,41 +55,6 @@ def test_two_workers_run_ten_operations_and_leave_the_initial_objects(
     cleaned = commands.master("cleanup-containers", "--yes", *store(folder)).wait().fine()
     assert "3 containers" in cleaned.out
     assert [*folder.iterdir()] == []
-
-
-def test_a_killed_worker_is_survived_and_cleaned_up_after(commands: Commands, folder: Path) -> None:
-    words = ["-o", 120, "--think-time", 0.3, *store(folder)]
-    started = commands.start_run("-f", scenario(commands), *words)
-    until("operations", lambda: started.on_disk("READ") > 2)
-    started.workers()[0].send_signal(signal.SIGKILL)
-    ended = started.wait().fine(ExitStatus.WORKERS_LOST)
-    assert ended.counted()[0] > 20
-
-
-def test_what_a_killed_master_left_is_cleaned_up(commands: Commands, folder: Path) -> None:
-    path = scenario(commands, operation_count=10**6)
-    started = commands.start_run("-f", path, "--think-time", 0.05, *store(folder))
-    until("objects", lambda: started.on_disk("CREATE") > 5)
-    started.signal(signal.SIGKILL)
-    started.process.wait()
-    words = ["cleanup-containers", "--resume-cleanup", started.stat_file, *store(folder)]
-    theirs = folder / "ssbench_000000" / "tiny_0123456789_000099"
-    theirs.write_text("precious")
-    assert "Deleted " in commands.master(*words).wait().fine().out
-    assert "Nothing was left of run" in commands.master(*words).wait().fine().out
-    assert theirs.read_text() == "precious"
-
-
-def test_a_folder_that_is_not_ours_is_neither_used_nor_deleted(
-    commands: Commands, folder: Path
-) -> None:
-    (folder / "ssbench_000001").mkdir()
-    (folder / "ssbench_000001" / "tiny_000001").write_text("precious")
-    ended = commands.run("-f", scenario(commands), *store(folder), workers=1)
-    assert 'container "ssbench_000001" may hold objects' in ended.one_line()
-    cleaned = commands.master("cleanup-containers", "--yes", *store(folder)).wait().fine()
-    assert "Left alone: ssbench_000001" in cleaned.out + cleaned.err
-    assert files_of(folder) == {"ssbench_000001/tiny_000001"}
 
 
 @pytest.fixture

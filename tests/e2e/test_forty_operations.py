@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -35,8 +34,9 @@ def ssbench(fork_server: None, tmp_path_factory: pytest.TempPathFactory) -> Call
     return run
 
 
-def table() -> list[Operation]:
-    """The rows, without registering them in this process."""
+@pytest.fixture(scope="module")
+def rows() -> list[Operation]:
+    """The driver's rows, which are not registered in this process."""
     code = (
         "import json; from tests.fakes.forty_operations import ROWS;"
         " print(json.dumps([row.to_map() for row in ROWS]))"
@@ -44,12 +44,10 @@ def table() -> list[Operation]:
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    return [Operation.from_map(row) for row in json.loads(done.stdout)]
-
-
-@pytest.fixture(scope="module")
-def rows() -> list[Operation]:
-    return table()
+    made = [Operation.from_map(row) for row in json.loads(done.stdout)]
+    assert len(made) == len({row.name for row in made}) == 43
+    assert not OPERATIONS.keys() & set(map(int, made))
+    return made
 
 
 @pytest.fixture(scope="module")
@@ -78,20 +76,8 @@ def runs(
     return files
 
 
-def test_forty_rows_are_registered_by_the_driver_only(rows: list[Operation]) -> None:
-    assert len(rows) == len({row.name for row in rows}) == 43
-    assert not OPERATIONS.keys() & set(map(int, rows))
-
-
-@pytest.fixture(scope="module")
-def report(ssbench: Callable[..., str], runs: list[Path]) -> dict[str, Any]:
-    """The JSON report of the first run."""
-    found: dict[str, Any] = json.loads(ssbench("report-scenario", "-s", runs[0], "--json"))
-    return found
-
-
 def test_each_operation_has_results_and_nothing_is_left_behind(
-    rows: list[Operation], runs: list[Path], report: dict[str, Any]
+    ssbench: Callable[..., str], rows: list[Operation], runs: list[Path]
 ) -> None:
     with statfile.read(str(runs[0])) as reader:
         records = list(reader)
@@ -101,12 +87,15 @@ def test_each_operation_has_results_and_nothing_is_left_behind(
     (footer,) = [record for record in records if isinstance(record, RunFooter)]
     assert (footer.ended, footer.sent, footer.lost) == ("complete", COUNT, 0)
     assert (footer.left_behind, footer.left_unknown) == (0, 0)
-    done = report["operations"]
+    report = json.loads(ssbench("report-scenario", "-s", runs[0], "--json"))
+    done, phases = report["operations"], report["phases"]
     assert {row.name for row in rows} <= done.keys()
     assert sum(each["count"] + each["errors"] for each in done.values()) == COUNT
+    assert phases[Phase.POPULATE.name]["count"] == 350
+    assert phases[Phase.CLEANUP.name]["errors"] == 0
 
 
-def test_text_csv_and_json_report_them_in_a_process_without_their_rows(
+def test_reports_have_them_in_a_process_without_their_rows(
     ssbench: Callable[..., str], rows: list[Operation], runs: list[Path]
 ) -> None:
     text = ssbench("report-scenario", "-s", runs[0])
@@ -118,27 +107,14 @@ def test_text_csv_and_json_report_them_in_a_process_without_their_rows(
     assert all(counts[f"{row.name.lower()}_count"] > 0 for row in rows)
 
 
-def test_a_threshold_names_one_operation(
+def test_thresholds_and_comparisons_of_one_operation(
     ssbench: Callable[..., str], rows: list[Operation], runs: list[Path]
 ) -> None:
-    name = rows[0].name.lower()
-    met, missed = f"p99({name}, tiny) < 50s", f"p99({name}) < 0.000001ms"
+    one = rows[0].name
+    met, missed = f"p99({one.lower()}, tiny) < 50s", f"p99({one.lower()}) < 0.000001ms"
     ssbench("report-scenario", "-s", runs[0], "--threshold", met)
-    said = ssbench("report-scenario", "-s", runs[0], "--threshold", missed, status=3)
-    assert rows[0].name in said
-
-
-def test_two_runs_compare_by_operation(
-    ssbench: Callable[..., str], rows: list[Operation], runs: list[Path]
-) -> None:
+    assert one in ssbench("report-scenario", "-s", runs[0], "--threshold", missed, status=3)
     found = json.loads(ssbench("compare", *runs, "--json"))
     assert {row.name for row in rows} <= found["operations"].keys()
-    one = rows[0].name
     found = json.loads(ssbench("compare", *runs, "--json", "--operation", one.lower()))
     assert [*found["operations"]] == [one]
-
-
-def test_populate_and_cleanup_phases_run(report: dict[str, Any]) -> None:
-    phases = report["phases"]
-    assert phases[Phase.POPULATE.name]["count"] == 350
-    assert phases[Phase.CLEANUP.name]["errors"] == 0

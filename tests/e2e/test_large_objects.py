@@ -31,7 +31,6 @@ KEYS = {
     },
     "bulk_count": 2,
     "range_bytes": 3000,
-    "crud_profile": None,
 }  # fmt: skip
 SEGMENT = re.compile(r".+_(\d+)_\d{6}")
 
@@ -91,10 +90,12 @@ def test_a_lost_worker_leaves_no_segment(commands: Commands, embedded_swift: Emb
     path = commands.scenario(
         **KEYS, large_object=large("slo"), container_base="lost", operation_count=60
     )
-    started = commands.start_run("-f", path, "--think-time", 0.4, *login(embedded_swift))
-    until("operations", lambda: started.on_disk("CREATE") > 2, 90)
+    words = ["--verify", "--think-time", 0.4, *login(embedded_swift)]
+    started = commands.start_run("-f", path, *words)
+    until("operations", lambda: started.on_disk("COPY") and started.on_disk("CREATE") > 2, 90)
     started.workers()[0].send_signal(signal.SIGKILL)
     ended = started.wait().fine(ExitStatus.WORKERS_LOST)
+    assert [row for row in rows_of(ended.results) if row["error"]] == []
     account = Account(embedded_swift)
     if created(account, "lost"):  # the store carried out a request after the clean-up
         resume = ["cleanup-containers", "--resume-cleanup", ended.results]
@@ -111,11 +112,13 @@ def test_a_killed_master_leaves_no_segment_after_resumed_clean_up(
     account = Account(embedded_swift)
     started = commands.start_run("-f", path, "--think-time", 0.1, *login(embedded_swift))
     until("segments", lambda: segments(account, "dlo_killed"), 90)
+    until("copies", lambda: started.on_disk("COPY") > 2)
     workers = started.workers()
-    started.signal(signal.SIGKILL)
-    started.process.wait()
+    started.kill()
     until("the workers' end", lambda: all(is_gone(worker.pid) for worker in workers))
     assert segments(account, "dlo_killed")
+    before = len(account.objects("dlo_killed"))
     resume = ["cleanup-containers", "--resume-cleanup", started.stat_file]
     commands.master(*resume, *login(embedded_swift)).wait().fine()
     assert created(account, "dlo_killed") == []
+    assert 0 < len(account.objects("dlo_killed")) < before, "initial objects stay"

@@ -23,7 +23,7 @@ from ssbench.core.records import (
     Record,
     ResultBatch,
 )
-from ssbench.core.stats.headroom import Bottleneck, Cause, Headroom
+from ssbench.core.stats.headroom import Cause, Headroom
 from ssbench.core.stats.host_metrics import FIGURES
 from ssbench.transport.sockets import Ports
 from tests.e2e.commands import Commands, Ended, Started, free_ports, until, workers_of
@@ -167,12 +167,6 @@ def test_a_worker_at_full_load_is_named_as_the_limit(commands: Commands) -> None
     assert verdict.findings[at].seconds >= verdict.findings[at].of_seconds / 2
     assert "Worker odd (" in ended.out
     assert "the load generator was the bottleneck; " in ended.out
-
-
-def test_a_noop_run_is_marked_as_one_of_the_load_generator_alone(commands: Commands) -> None:
-    path = commands.scenario(operation_count=100)
-    ended = commands.run("-f", path, "--noop", "--json", workers=1).fine()
-    assert json.loads(ended.out)["load_generator"]["bottleneck"] == Bottleneck.NO_STORE.value
 
 
 def test_a_worker_with_other_clocks_is_reported_and_its_results_are_corrected(

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
-
-import pytest
-
 from ssbench.embedded import EmbeddedSwift
 from tests.e2e.commands import Account, Commands, login
 
@@ -15,11 +11,6 @@ NEAR_MISSES = [
     "{0}_000000x", "{0}_000000 ", "{0}_000003", "{0}_backup", "{0}-000000", "{0}__000000",
     "x{0}_000000", "{0}2_000000", "{0}_٠٠٠٠٠٠", "{0}_segments",
 ]  # fmt: skip
-
-
-@pytest.fixture
-def base() -> str:
-    return f"near{secrets.token_hex(4)}"
 
 
 def whole(account: Account, containers: list[str]) -> dict[str, bytes]:

@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import json
-import signal
 
 import pytest
 
-from ssbench.core.errors import ExitStatus
 from ssbench.core.operations import BULK_DELETE, COPY, LIST, RANGE_READ
 from ssbench.embedded import EmbeddedSwift
-from tests.e2e.commands import Account, Commands, is_gone, login, rows_of, until
+from tests.e2e.commands import Account, Commands, login
 from tests.golden.compare import FOLDER
 
 pytestmark = pytest.mark.e2e
 
 OTHER_RUN = FOLDER / "format-1" / "healthy.stat.gz"
 ROWS = (LIST, COPY, RANGE_READ, BULK_DELETE)
-KEYS = {
-    "sizes": [{"name": "tiny", "size_min": 1, "size_max": 20_000}],
-    "initial_files": {"tiny": 30},
-    "operations": {
-        "create": 6, "read": 3, "update": 3, "delete": 1, "head": 1, "post": 1,
-        "list": 2, "copy": 4, "range_read": 4, "bulk_delete": 1,
-    },
-    "range_bytes": 3000, "bulk_count": 4, "list_limit": 5, "list_prefix": "tiny_",
-}  # fmt: skip
 
 
 def created(account: Account, base: str) -> list[str]:
@@ -62,7 +51,7 @@ def test_whole_listings_count_their_pages(
 ) -> None:
     path = commands.scenario(
         sizes=[{"name": "tiny", "size": 10}], initial_files={"tiny": 60}, container_count=2,
-        container_base="whole", crud_profile=None, list_limit=7,
+        container_base="whole", list_limit=7,
         operations={"list_all": 1, "list_random": 1, "delete": 0.2},
     )  # fmt: skip
     words = ["-c", 2, "-o", 30, "--verify", "--seed", 1, *login(embedded_swift)]
@@ -76,41 +65,3 @@ def test_whole_listings_count_their_pages(
         assert found["pages_per_s"] > 0
         assert found["first_byte_latency"]["max_s"] <= found["last_byte_latency"]["max_s"]
     assert "  Average pages per second: " in ended.out
-
-
-def test_a_lost_worker_leaves_nothing(commands: Commands, embedded_swift: EmbeddedSwift) -> None:
-    path = commands.scenario(**KEYS, container_base="oplost", crud_profile=None)
-    words = ["--verify", "-o", 150, "--think-time", 0.15, "--seed", 1, *login(embedded_swift)]
-    started = commands.start_run("-f", path, *words)
-    until("operations", lambda: started.on_disk("BULK_DELETE") > 1)
-    started.workers()[0].send_signal(signal.SIGKILL)
-    ended = started.wait().fine(ExitStatus.WORKERS_LOST)
-    assert all(ended.counted(row.name)[0] for row in ROWS)
-    corrupt = [row for row in rows_of(ended.results) if row["error"]]
-    assert corrupt == []
-    # What the worker held may arrive after the clean-up; resume-cleanup finds that.
-    if created(Account(embedded_swift), "oplost"):
-        resume = ["cleanup-containers", "--resume-cleanup", ended.results]
-        commands.master(*resume, *login(embedded_swift)).wait().fine()
-    assert created(Account(embedded_swift), "oplost") == []
-
-
-def test_what_a_killed_master_left_is_cleaned_up(
-    commands: Commands, embedded_swift: EmbeddedSwift
-) -> None:
-    path = commands.scenario(
-        **KEYS, container_base="opkilled", crud_profile=None, operation_count=10**6
-    )
-    started = commands.start_run("-f", path, "--think-time", 0.2, *login(embedded_swift))
-    until("copies", lambda: started.on_disk("COPY") > 10)
-    workers = started.workers()
-    started.signal(signal.SIGKILL)
-    started.process.wait()
-    until("the workers' end", lambda: all(is_gone(worker.pid) for worker in workers))
-    account = Account(embedded_swift)
-    initial = len(account.objects("opkilled"))
-    assert created(account, "opkilled")
-    resume = ["cleanup-containers", "--resume-cleanup", started.stat_file]
-    commands.master(*resume, *login(embedded_swift)).wait().fine()
-    assert created(account, "opkilled") == []
-    assert 0 < len(account.objects("opkilled")) < initial, "initial objects stay"

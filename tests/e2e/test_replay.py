@@ -51,7 +51,6 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
         sizes=[{"name": "beach", "size_min": 100, "size_max": 2000}], initial_files={"beach": 10},
         operations=OPERATIONS, container_base="holiday", bulk_count=2, operation_count=70, rate=40,
     )  # fmt: skip
-    del keys["crud_profile"]
     path.write_text(json.dumps(keys))
     commands = Commands(folder)
     with ProxyLog(folder / "raw") as written, SwiftS3(more_conf=written.proxy_conf) as server:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import secrets
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,12 +26,6 @@ from tests.e2e.commands import (
 )
 
 READS = {"crud_profile": [0, 1, 0, 0]}
-
-
-@pytest.fixture
-def base() -> str:
-    """Containers of this test alone."""
-    return f"run{secrets.token_hex(4)}"
 
 
 Run = Callable[..., Ended]
@@ -138,7 +131,7 @@ def test_head_and_post_run_in_a_mix(
     """Swift's POST replaces all metadata: what ssbench keeps there must survive it."""
     weights = {"create": 1, "read": 2, "update": 2, "head": 3, "post": 3}
     path = commands.scenario(
-        container_base=base, crud_profile=None, operations=weights,
+        container_base=base, operations=weights,
         operation_count=50, delete_after=600,
     )  # fmt: skip
     first = run("-f", path, "--verify")
@@ -173,7 +166,7 @@ def test_only_initial_objects_that_are_missing_or_changed_are_uploaded_again(
 
     weights = {"update": 1, "post": 1}
     keys = {"container_base": base, "initial_files": {"tiny": 10}, "operation_count": 12}
-    path = commands.scenario(**keys, crud_profile=None, operations=weights)
+    path = commands.scenario(**keys, operations=weights)
     run("-f", path, "--seed", 1).fine()
     account = Account(embedded_swift)
     changed = {
@@ -259,31 +252,19 @@ def test_the_embedded_swift_needs_no_credentials_and_is_removed(
     assert list(commands.place.glob("ssbench-swift-*")) == []
 
 
-def test_operations_of_weight_0_have_no_block(commands: Commands) -> None:
-    keys = {"crud_profile": None, "operations": {"create": 0, "read": 3, "head": 1, "delete": 0}}
-    path = commands.scenario(**keys)
-    ended = commands.run("-f", path, "-o", 40, "--noop", workers=1).fine()
-    blocks = [line for line in ended.out.splitlines() if line.isupper()]
-    assert blocks[:3] == ["TOTAL", "READ", "HEAD"]
-    assert not {"CREATE", "DELETE", "UPDATE"} & {*blocks}
-
-
-def test_a_mix_that_cannot_be_held_is_said_before_the_run(commands: Commands) -> None:
-    path = commands.scenario(crud_profile=[0, 1, 0, 1], initial_files={"tiny": 20})
+def test_a_mix_that_cannot_be_held_is_said_and_operations_of_weight_0_have_no_block(
+    commands: Commands,
+) -> None:
+    weights = {"create": 0, "read": 1, "update": 0, "delete": 1}
+    path = commands.scenario(operations=weights, initial_files={"tiny": 20})
     ended = commands.run("-f", path, "-o", 200, "--noop", workers=1).fine()
+    blocks = [line for line in ended.out.splitlines() if line.isupper()]
+    assert blocks[:3] == ["TOTAL", "READ", "DELETE"]
+    assert not {"CREATE", "UPDATE"} & {*blocks}
     said = "WARNING: The mix of operations can't be held: 200 operations remove 100 objects"
     assert said in ended.err
     assert ended.err.index(said) < ended.err.index("Scenario run results")
     assert "The mix of operations can't be held" in ended.out, "in the report as well"
-
-
-def test_a_given_token_and_storage_url_need_no_login(
-    commands: Commands, embedded_swift: EmbeddedSwift, base: str
-) -> None:
-    account = Account(embedded_swift)
-    path = commands.scenario(container_base=base, operation_count=10, **READS)
-    options = ["--os-auth-token", account.token, "--os-storage-url", account.url]
-    check_all_done(commands.run("-f", path, *options, workers=1), 10, embedded_swift, base)
 
 
 def test_a_profile_shows_where_master_and_workers_spend_cpu_time(

@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 import re
-import secrets
 import zlib
-from collections import Counter
 
 import pytest
 
 from ssbench.core.model import Phase
-from ssbench.core.operations import READ
 from ssbench.embedded import EmbeddedSwift
 from tests.e2e.commands import Account, Commands, check_all_done, login, requests, rows_of
-
-
-@pytest.fixture
-def base() -> str:
-    """Containers of this test alone."""
-    return f"keys{secrets.token_hex(4)}"
 
 
 def test_sizes_and_picks_are_those_of_the_scenario(
@@ -32,7 +23,7 @@ def test_sizes_and_picks_are_those_of_the_scenario(
     ]  # fmt: skip
     path = commands.scenario(
         sizes=sizes, initial_files={"log": 12, "two": 12, "bins": 12}, operation_count=60,
-        operations={"create": 1, "read": 6, "update": 1, "delete": 1}, crud_profile=None,
+        operations={"create": 1, "read": 6, "update": 1, "delete": 1},
         container_base=base,
     )  # fmt: skip
     given = ("-f", path, "--verify", *login(embedded_swift))
@@ -49,17 +40,6 @@ def test_sizes_and_picks_are_those_of_the_scenario(
     check_all_done(again, 30, embedded_swift, base, before)
 
 
-def test_round_robin_reads_each_object_as_often_as_the_others(
-    commands: Commands, embedded_swift: EmbeddedSwift, base: str
-) -> None:
-    path = commands.scenario(
-        crud_profile=[0, 1, 0, 0], operation_count=40, pick="round_robin", container_base=base
-    )
-    ended = commands.run("-f", path, *login(embedded_swift), workers=1).fine()
-    read = Counter(row["object"] for row in rows_of(ended.results) if row["operation"] == READ)
-    assert read == dict.fromkeys(range(10), 4)
-
-
 @pytest.mark.parametrize(
     ("key_names", "pattern"), [("hashed", r"[0-9a-f]{4}-tiny_"), ("deep", r"\d\d/\d\d/\d\d/tiny_")]
 )
@@ -67,7 +47,7 @@ def test_key_names_are_found_again_and_cleaned_up(
     commands: Commands, embedded_swift: EmbeddedSwift, base: str, key_names: str, pattern: str
 ) -> None:
     path = commands.scenario(
-        key_names=key_names, container_base=base, crud_profile=None, operation_count=40,
+        key_names=key_names, container_base=base, operation_count=40,
         operations={"create": 1, "read": 1, "copy": 1},
     )  # fmt: skip
     given = ("-f", path, "--verify", *login(embedded_swift))
@@ -85,20 +65,6 @@ def test_key_names_are_found_again_and_cleaned_up(
     assert len(account.objects(base)) == 10
 
 
-def test_swift_takes_expect_newest_and_new_connections(
-    commands: Commands, embedded_swift: EmbeddedSwift, base: str
-) -> None:
-    path = commands.scenario(
-        headers={"read": {"X-Newest": "true"}}, keep_alive=False, expect_continue=True,
-        container_base=base, operation_count=30,
-    )  # fmt: skip
-    ended = commands.run(
-        "-f", path, "--verify", "--source-address", "127.0.0.1", "--source-address", "127.0.0.9",
-        *login(embedded_swift), workers=1,
-    )  # fmt: skip
-    check_all_done(ended, 30, embedded_swift, base)
-
-
 def test_initial_objects_are_made_with_headers_and_kept_for_the_same(
     commands: Commands, embedded_swift: EmbeddedSwift, base: str
 ) -> None:
@@ -108,7 +74,7 @@ def test_initial_objects_are_made_with_headers_and_kept_for_the_same(
         """Initial objects that a run with this header makes."""
         more = {"populate_headers": {"X-Object-Meta-Color": color}} if color else {}
         path = commands.scenario(
-            container_base=base, crud_profile=None, operations={"read": 1}, operation_count=10,
+            container_base=base, operations={"read": 1}, operation_count=10,
             headers={"X-Note": "all"}, **more,
         )  # fmt: skip
         before = len(requests(embedded_swift, base))
@@ -124,14 +90,16 @@ def test_initial_objects_are_made_with_headers_and_kept_for_the_same(
     assert [uploads(each) for each in ("red", "red", "blue", None, None)] == [10, 0, 10, 10, 0]
 
 
-def test_a_store_can_save_a_share_of_the_content(
+def test_a_store_can_save_a_share_of_the_content_of_requests_of_all_kinds(
     commands: Commands, embedded_swift: EmbeddedSwift, base: str
 ) -> None:
     path = commands.scenario(
         compressible=0.5, duplicate=0.25, container_base=base, operation_count=30,
         sizes=[{"name": "tiny", "size_min": "64k", "size_max": "64k"}],
+        headers={"read": {"X-Newest": "true"}}, keep_alive=False, expect_continue=True,
     )  # fmt: skip
-    words = ["-f", path, "--verify", *login(embedded_swift)]
+    sources = ["--source-address", "127.0.0.1", "--source-address", "127.0.0.9"]
+    words = ["-f", path, "--verify", *sources, *login(embedded_swift)]
     ended = commands.run(*words, workers=1)
     check_all_done(ended, 30, embedded_swift, base)
     assert "Content: 50% of each 4,096 bytes zeros, 25% of blocks of" in ended.out
@@ -162,7 +130,7 @@ def test_existing_objects_are_read_and_nothing_is_changed(
         account.put(container, f"out/{number}", b"x")
     before = account.contents(container)[container]
     path = commands.scenario(
-        crud_profile=None, operations={"read": 4, "head": 1, "range_read": 1, "list": 1},
+        operations={"read": 4, "head": 1, "range_read": 1, "list": 1},
         range_bytes=4, operation_count=60, container_base=base, pick="round_robin",
         populate_headers={"X-Object-Meta-Color": "red"},
     )  # fmt: skip

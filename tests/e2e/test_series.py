@@ -157,18 +157,13 @@ def test_an_interrupted_ab_reports_its_pairs(commands: Commands) -> None:
     assert files == {*commands.place.glob("s.*.stat.gz")}
 
 
-@pytest.mark.parametrize("remote", [False, True], ids=["local", "remote"])
-def test_a_run_ends_once_it_is_steady(commands: Commands, remote: bool) -> None:
+def test_a_run_ends_once_it_is_steady(commands: Commands) -> None:
     path = commands.scenario(**READS, run_seconds=3600)
     words = ["-f", path, "--noop", "--rate", 50, "--warmup", 1, "--auto-stop",
              "--auto-stop-window", 2, "--auto-stop-tolerance", 99]  # fmt: skip
-    if remote:
-        ports = free_ports()
-        commands.worker("far", *ports)
-        ended = commands.run(*words, "--expect-workers", 1, workers=None, ports=ports)
-    else:
-        ended = commands.run(*words, workers=1)
-    ended.fine()
+    ports = free_ports()
+    commands.worker("far", *ports)
+    ended = commands.run(*words, "--expect-workers", 1, workers=None, ports=ports).fine()
     assert "Ended early: the rate was steady " in ended.out  # at once, or from a later second on
     footer = ended.stats.run.footer
     assert footer is not None

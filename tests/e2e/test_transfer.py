@@ -335,14 +335,3 @@ def test_files_that_a_killed_worker_held_are_named(
     assert re.search(
         r"WARNING: \d+ of 40 files failed \(\d+ lost with a worker\): large-", ended.err
     )
-
-
-def test_a_wrong_password_and_a_refused_container(
-    commands: Commands, embedded_swift: EmbeddedSwift, transfer: Transfer, folder: Path
-) -> None:
-    words = ("upload", folder, "--container", "c", *login(embedded_swift)[:4], "-K", "wrong")
-    ended = commands.master(*words, *free_ports()).wait()
-    assert "401" in ended.one_line()
-    other = ["-A", embedded_swift.auth_url, "-U", "test:tester3", "-K", "testing3"]
-    ended = commands.master("upload", folder, "--container", "c", *other, *free_ports()).wait()
-    assert ended.status == ExitStatus.FAILED

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,10 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ssbench.core.errors import ExitStatus
-from tests.e2e.commands import Commands, finished, rows_of, until, workers_of
+from tests.e2e.commands import Commands, finished, rows_of, workers_of
 from tests.e2e.test_secrets import Watcher, none_has, nowhere
-from tests.fakes.relay import Relay
 from tests.servers.webdav import PASSWORD, USER, Apache, DavServer, Nginx, WsgiDav
 
 OPERATIONS = {
@@ -37,11 +33,8 @@ def scenario(commands: Commands, **keys: object) -> Path:
     """Objects of one size: Apache sends the length of one and the body of the other to a GET
     beside a PUT that replaces an object by one of another size.
     """
-    path = commands.scenario(
-        **{"operations": OPERATIONS, "container_base": "dav", "sizes": SIZES, **keys}
-    )
-    path.write_text(path.read_text().replace('"crud_profile": [1, 1, 1, 1], ', ""))
-    return path
+    given = {"operations": OPERATIONS, "container_base": "dav", "sizes": SIZES, **keys}
+    return commands.scenario(**given)
 
 
 @pytest.fixture(scope="module")
@@ -116,13 +109,6 @@ def test_names_in_folders(commands: Commands) -> None:
         assert server.names() == []
 
 
-def test_two_urls_of_one_collection(commands: Commands, wsgidav: DavServer) -> None:
-    path = scenario(commands, container_base="two", operation_count=20)
-    options = [*wsgidav.options, "--url", wsgidav.url.replace("127.0.0.1", "localhost")]
-    ended = commands.run("-f", path, *options, workers=1, environment=wsgidav.environment).fine()
-    assert ended.counted()[:2] == (20, 0)
-
-
 if sys.version_info >= (3, 11):  # netrc of 3.10 knows no quotes
 
     @apache
@@ -153,56 +139,16 @@ if sys.version_info >= (3, 11):  # netrc of 3.10 knows no quotes
             assert (server.files / "testfile").read_bytes() == testfile.read_bytes()
 
 
-def test_requests_can_be_changed(commands: Commands, wsgidav: DavServer) -> None:
+def test_changed_requests_to_two_urls_of_one_collection(
+    commands: Commands, wsgidav: DavServer
+) -> None:
     path = scenario(
         commands, container_base="changed", keep_alive=False, expect_continue=True,
         headers={"X-Own": "1"}, operation_count=20,
     )  # fmt: skip
-    given = {"environment": wsgidav.environment}
-    ended = commands.run("-f", path, *wsgidav.options, workers=1, **given).fine()
+    options = [*wsgidav.options, "--url", wsgidav.url.replace("127.0.0.1", "localhost")]
+    ended = commands.run("-f", path, *options, workers=1, environment=wsgidav.environment).fine()
     assert ended.counted()[:2] == (20, 0)
-
-
-def test_a_killed_worker_is_survived(commands: Commands, wsgidav: DavServer) -> None:
-    path = scenario(commands, container_base="worker_killed")
-    given = {"environment": wsgidav.environment}
-    words = ["-f", path, "-o", 80, "--think-time", 0.3, *wsgidav.options]
-    started = commands.start_run(*words, **given)
-    until("operations", lambda: started.on_disk("READ") > 2)
-    started.workers()[0].send_signal(signal.SIGKILL)
-    ended = started.wait().fine(ExitStatus.WORKERS_LOST)
-    assert ended.counted()[0] > 20
-
-
-def test_what_a_killed_master_left_is_cleaned_up(commands: Commands, wsgidav: DavServer) -> None:
-    path = scenario(commands, operation_count=10**6, container_base="resumed")
-    given = {"environment": wsgidav.environment}
-    started = commands.start_run("-f", path, "--think-time", 0.05, *wsgidav.options, **given)
-    until("objects", lambda: started.on_disk("CREATE") > 5)
-    started.signal(signal.SIGKILL)
-    started.process.wait()
-    words = ["cleanup-containers", "--resume-cleanup", started.stat_file, *wsgidav.options]
-    assert "Deleted " in commands.master(*words, **given).wait().fine().out
-    assert "Nothing was left of run" in commands.master(*words, **given).wait().fine().out
-    left = {name.rpartition("/")[2] for name in wsgidav.names() if name.startswith("resumed_")}
-    assert left - {"", ".ssbench"} <= {f"tiny_{number:06d}" for number in range(10)}
-
-
-def test_without_the_mark_cleanup_deletes_nothing(commands: Commands, wsgidav: DavServer) -> None:
-    for folder, name in (("mine_000001", "tiny_000001"), ("mine_000002", "thesis.txt")):
-        (wsgidav.files / folder).mkdir()
-        (wsgidav.files / folder / name).write_text("precious")
-    before = wsgidav.names()
-    words = ["cleanup-containers", "-b", "mine", "--yes", *wsgidav.options]
-    ended = commands.master(*words, environment=wsgidav.environment).wait().fine()
-    assert "No containers to delete" in ended.out
-    assert "no mark of ssbench" in ended.out
-    assert wsgidav.names() == before
-    path = scenario(commands, container_base="mine")
-    given = {"environment": wsgidav.environment}
-    refused = commands.run("-f", path, *wsgidav.options, workers=1, **given)
-    assert "nothing says that ssbench made it" in refused.one_line()
-    assert [name for name in wsgidav.names() if name in before] == before
 
 
 def test_a_wrong_password_is_refused_and_not_shown(commands: Commands, wsgidav: DavServer) -> None:
@@ -213,50 +159,3 @@ def test_a_wrong_password_is_refused_and_not_shown(commands: Commands, wsgidav: 
     ended = commands.run("-v", "-f", path, *wsgidav.options, workers=1)
     assert "asks for user and password (401)" in ended.one_line()
     nowhere(commands.place, wrong["WEBDAV_PASSWORD"], *wsgidav.secrets)
-
-
-def test_workers_of_other_hosts_get_credentials_with_a_key_only(
-    commands: Commands, wsgidav: DavServer
-) -> None:
-    path = scenario(commands, container_base="keyed", operation_count=10)
-    words = ["-f", path, "--zmq-bind-ip", "0.0.0.0", *wsgidav.options]  # nosec B104
-    given = {"environment": wsgidav.environment, "workers": 1}
-    ended = commands.run(*words, **given)
-    assert "encrypt with --zmq-key-file" in ended.one_line(2)
-    assert not [name for name in wsgidav.names() if name.startswith("keyed")]
-    key = commands.place / "wire.key"
-    commands.master("make-key", key).wait().fine()
-    assert commands.run(*words, "--zmq-key-file", key, **given).fine().counted()[1] == 0
-
-
-@nginx
-def test_rate_limits_are_retried(commands: Commands) -> None:
-    """Four a second, and five at once: 30 operations are more than that on any host."""
-    with Nginx(requests_per_s=4) as server:
-        path = scenario(
-            commands, user_count=8, operations={"create": 1, "read": 9}, operation_count=30,
-            initial_files={"tiny": 3}, container_count=1,
-        )  # fmt: skip
-        ended = commands.run("-f", path, "--retries", 30, *server.options, workers=1).fine()
-    count, errors, retries = ended.counted()
-    assert (count, errors) == (30, 0)
-    assert retries > 0, "nginx answers 503 to what is above its limit"
-
-
-def test_bodies_that_are_cut_off_are_retried(commands: Commands, wsgidav: DavServer) -> None:
-    sizes = [{"name": "big", "size_min": 300_000, "size_max": 300_000}]
-    path = scenario(
-        commands, sizes=sizes, initial_files={"big": 3}, container_base="cut",
-        operations={"read": 1}, operation_count=30,
-    )  # fmt: skip
-    with (
-        socket.create_server(("127.0.0.1", 0)) as listener,
-        Relay(wsgidav.port, listener=listener, cut_after=1_000_000) as relay,
-    ):
-        options = ["--storage", "webdav", "--url", f"http://127.0.0.1:{relay.port}/dav"]
-        ended = commands.run(
-            "-f", path, "--verify", *options, workers=1, environment=wsgidav.environment
-        ).fine()
-    count, errors, retries = ended.counted()
-    assert (count, errors) == (30, 0)
-    assert retries >= 5

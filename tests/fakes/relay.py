@@ -25,7 +25,6 @@ class Relay:
     After ``strike``, each new connection meets a behaviour, in turn, instead of the server.
 
     :param listener: a listening socket, of whatever network namespace; None: one on loopback.
-    :param cut_after: bytes of the server's after which a connection breaks; 0: it never does.
     :param delay_s: of each byte in each direction: half of the round trip of a long distance. What
         is on its way is not limited.
     :param spoils: gives what is passed on instead of a piece that the client sent; b"" breaks the
@@ -38,7 +37,6 @@ class Relay:
         behaviours: Mapping[str, Behaviour | None] | None = None,
         *,
         listener: socket.socket | None = None,
-        cut_after: int = 0,
         delay_s: float = 0.0,
         spoils: Spoils | None = None,
     ) -> None:
@@ -53,7 +51,7 @@ class Relay:
         self._passing.set()
         self._passed_at_most: int | None = None
         self.held = 0  #: responses that are held back
-        self._cut_after, self._delay_s, self._spoils = cut_after, delay_s, spoils
+        self._delay_s, self._spoils = delay_s, spoils
         self._threads: list[threading.Thread] = []
         # Nobody else gets the port while the door is shut.
         self._listener = listener or socket.create_server(("127.0.0.1", held_port()))
@@ -130,7 +128,6 @@ class Relay:
     def _pass_on(self, source: socket.socket, sink: socket.socket, is_answer: bool) -> None:
         pieces: Pieces = queue.SimpleQueue()
         giving = self._start(self._give, pieces, sink) if self._delay_s else None
-        passed = 0
         with suppress(OSError):
             while data := source.recv(65536):
                 if is_answer:
@@ -141,8 +138,7 @@ class Relay:
                 given = self._spoils(data) if self._spoils and not is_answer else [data]
                 for piece in given:
                     sink.sendall(piece)
-                passed += len(data)
-                if b"" in given or (is_answer and 0 < self._cut_after <= passed):
+                if b"" in given:
                     _shut(source)
                     break
         if giving:

@@ -173,14 +173,7 @@ class Apache(DavServer):
 
 
 class Nginx(DavServer):
-    """Its dav module with dav-ext; it knows no digest, and no PROPPATCH.
-
-    :param requests_per_s: it answers 503 to those above; 0: to none.
-    """
-
-    def __init__(self, authentication: str = "", requests_per_s: int = 0) -> None:
-        super().__init__(authentication)
-        self._requests_per_s = requests_per_s
+    """Its dav module with dav-ext; it knows no digest, and no PROPPATCH."""
 
     def command(self) -> list[str]:
         access = ""
@@ -190,10 +183,6 @@ class Nginx(DavServer):
             f"{kind}_temp_path {self.place}/{kind};"
             for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
         )
-        zone = limit = ""
-        if self._requests_per_s:
-            zone = f"limit_req_zone $server_port zone=all:1m rate={self._requests_per_s}r/s;"
-            limit = "limit_req zone=all burst=5 nodelay;"
         user = "user root;" if os.geteuid() == 0 else ""
         path = self.place / "nginx.conf"
         path.write_text(
@@ -203,7 +192,7 @@ class Nginx(DavServer):
             events {{ worker_connections 1024; }}
             http {{
               access_log off; keepalive_requests 1000000; client_max_body_size 0;
-              {temporary} {zone}
+              {temporary}
               server {{
                 listen 127.0.0.1:{self.port};
                 location /dav/ {{
@@ -211,7 +200,7 @@ class Nginx(DavServer):
                   dav_methods PUT DELETE MKCOL COPY MOVE;
                   dav_ext_methods PROPFIND OPTIONS;
                   dav_access user:rw;
-                  {access} {limit}
+                  {access}
                 }}
               }}
             }}"""

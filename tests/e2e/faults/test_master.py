@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import signal
 
 import pytest
@@ -29,21 +28,10 @@ from tests.timing import AT_ONCE_S, PATIENCE_S
 GONE = "The master is gone"
 
 
-@pytest.fixture
-def base() -> str:
-    """Containers of this test alone."""
-    return f"mst{secrets.token_hex(4)}"
-
-
 def written(swift: EmbeddedSwift, base: str, run_id: str = "") -> int:
     """PUTs of objects that runs created, by the server's log."""
     return sum(r.method == "PUT" and f"_{run_id}" in r.object and r.object.count("_") == 2
                for r in requests(swift, base))  # fmt: skip
-
-
-def kill(master: Started) -> None:
-    master.signal(signal.SIGKILL)
-    master.process.wait()
 
 
 @pytest.mark.fault("master killed (SIGKILL), the next one on the same ports")
@@ -60,7 +48,7 @@ def test_the_next_master_works_at_once_with_the_same_workers(
     until("objects", lambda: written(embedded_swift, base) > 30)
     until("results in the stat file", lambda: first.on_disk("CREATE") > 30)
     done = first.on_disk("CREATE")
-    kill(first)
+    first.kill()
     before = len(requests(embedded_swift, base))
     row.strike()
     second = commands.start_run(*options, "-v", "-o", 100, workers=None, ports=ports)
@@ -106,7 +94,7 @@ def test_workers_notice_and_wait_or_exit_as_their_options_say(
     (store,) = set(swift.pids.values())
     os.kill(store, signal.SIGSTOP)  # so that workers hold jobs
     try:
-        kill(master)
+        master.kill()
         row.strike()
         waiting.wait_for(f"{GONE} (nothing received from it for 2 s): dropped ")
     finally:
@@ -146,7 +134,7 @@ def test_local_workers_die_with_their_master(
     until("objects", lambda: written(embedded_swift, base) > 10)
     workers = [worker.pid for worker in started.workers()]
     assert len(workers) == 2
-    kill(started)
+    started.kill()
     row.strike()
     until("no worker", lambda: all(is_gone(pid) for pid in workers), AT_ONCE_S)
     row.recovered()

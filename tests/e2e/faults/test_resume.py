@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import secrets
-import signal
 import time
 from pathlib import Path
 
@@ -13,12 +11,6 @@ import pytest
 from ssbench.embedded import EmbeddedSwift
 from tests.e2e.commands import Account, Commands, Ended, login, requests, silenced, stats_of, until
 from tests.e2e.faults.matrix import Row
-
-
-@pytest.fixture
-def base() -> str:
-    """Containers of this test alone."""
-    return f"res{secrets.token_hex(4)}"
 
 
 def killed_run(commands: Commands, swift: EmbeddedSwift, base: str) -> tuple[Path, str]:
@@ -38,8 +30,7 @@ def killed_run(commands: Commands, swift: EmbeddedSwift, base: str) -> tuple[Pat
     until("some of it in the stat file", lambda: started.on_disk("CREATE") > 0)
     so_far = _puts(swift, base)
     until("some that isn't", lambda: _puts(swift, base) > so_far + 20)
-    started.signal(signal.SIGKILL)
-    started.process.wait()
+    started.kill()
     return stat_file, run_id
 
 
@@ -116,13 +107,9 @@ def _neighbours(base: str, run_id: str) -> list[str]:
     """``container/object`` of what is almost the run's."""
     first, fourth = f"{base}_000000", f"{base}_000003"
     return [
-        f"{first}/tiny_{run_id}", f"{first}/tiny_{run_id}_", f"{first}/tiny_{run_id}_12",
-        f"{first}/tiny_{run_id}_000001", f"{first}/tiny_{run_id}_0000123",
-        f"{first}/tiny_{run_id}_000123x", f"{first}/tiny_{run_id}_000123/4",
-        f"{first}/xtiny_{run_id}_000123", f"{first}/Tiny_{run_id}_000123",
-        f"{first}/xzy_{run_id}_000123", f"{first}/tiny_{run_id[:-1]}_000123",
-        f"{first}/tiny_{run_id}0_000123", f"{first}/tiny_0123456789_000123",
-        f"{first}/tiny__000123", f"{first}/{run_id}", f"{fourth}/tiny_{run_id}_000123",
+        f"{first}/tiny_{run_id}", f"{first}/tiny_{run_id}_000123/4", f"{first}/{run_id}",
+        f"{first}/xzy_{run_id}_000123", f"{first}/tiny_0123456789_000123",
+        f"{fourth}/tiny_{run_id}_000123",
         f"{base}_000000_gold/tiny_{run_id}_000123", f"{base}_x/tiny_{run_id}_000123",
     ]  # fmt: skip
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-import secrets
 import signal
 import socket
 import threading
@@ -42,12 +41,6 @@ from tests.timing import AT_ONCE_S
 
 #: Of a write into a full pipe.
 PIPE_BYTES = 4096
-
-
-@pytest.fixture
-def base() -> str:
-    """Containers of this test alone."""
-    return f"int{secrets.token_hex(4)}"
 
 
 class Lively:

@@ -17,7 +17,6 @@ from tests.e2e.commands import (
     Started,
     finished,
     free_ports,
-    is_gone,
     login,
     requests,
     results_of,
@@ -260,43 +259,6 @@ def test_fewer_workers_than_expected_are_reported(commands: Commands) -> None:
     assert ended.counted() == (100, 0, 0)
 
 
-def test_more_users_than_the_workers_can_run(commands: Commands) -> None:
-    ports = free_ports()
-    path = commands.scenario(operation_count=100, user_count=50)
-    commands.worker("-c", "8", *ports).wait_for("Worker ")
-    options = ["--worker-wait", "4"]
-    ended = commands.run("-f", path, "--noop", *options, workers=None, ports=ports).fine(6)
-    assert "WARNING" in ended.err
-    assert re.search(r"\b8\b.*\b50\b|\b50\b.*\b8\b", ended.err), ended.err
-    assert ended.counted() == (100, 0, 0)
-
-
-def test_kill_workers_names_the_workers_and_ends_them(commands: Commands) -> None:
-    ports = free_ports()
-    started = [commands.worker(*ports, name) for name in ("anna", "berta")]
-    for worker in started:
-        worker.wait_for("Worker ")
-    ended = commands.master("kill-workers", *ports).wait().fine()
-    first, second = sorted(ended.out.splitlines())
-    assert first.startswith("Ended worker anna")
-    assert second.startswith("Ended worker berta")
-    until("they are gone", lambda: all(is_gone(worker.pid) for worker in started))
-    assert [worker.wait().status for worker in started] == [0, 0]
-
-
 def test_kill_workers_without_any(commands: Commands) -> None:
     ended = commands.call("kill-workers", "--worker-wait", "1", *free_ports()).fine(1)
     assert "No workers" in ended.err
-
-
-def test_workers_serve_one_run_after_another(commands: Commands) -> None:
-    ports = free_ports()
-    path = commands.scenario(operation_count=200)
-    worker = commands.worker(*ports, "steady")
-    for _ in range(3):
-        options = ["--noop", "--expect-workers", 1]
-        ended = commands.run("-f", path, *options, workers=None, ports=ports).fine()
-        assert ended.counted() == (200, 0, 0)
-    assert not is_gone(worker.pid)
-    worker.process.terminate()
-    assert worker.wait().fine().status == 0
