@@ -147,14 +147,16 @@ class Influx(_Push):
 
     def show(self, state: LiveState) -> None:
         if state.progress is not None:
-            lines = [*_lines(state_map(state), self._tags)]
+            found, tags = state_map(state), self._tags
+            if found["run"] is not None:
+                tags += f",run={found['run']},run_name={_tag(found['run_name'])}"
+            lines = [*_lines(found, tags)]
             for event in state.marks:
                 if event.at_s > self._marked_s:
                     self._marked_s = event.at_s
                     fields = f"text={_string(event.text)},who={_string(event.who)}"
-                    lines.append(
-                        f"ssbench_marks{self._tags} {fields} {round(event.at_s * 1e3) * 1_000_000}"
-                    )
+                    time_ns = round(event.at_s * 1e3) * 1_000_000
+                    lines.append(f"ssbench_marks{tags} {fields} {time_ns}")
             self._give("\n".join(lines).encode())
 
     def _mark(self, event: str) -> bytes:
@@ -181,8 +183,6 @@ def _reason(error: Exception) -> str:
 def _lines(state: Mapping[str, Any], tags: str) -> Iterator[str]:
     """The points of a state."""
     time_ns = round(state["time_s"] * 1e3) * 1_000_000
-    if state["run"] is not None:
-        tags += f",run={state['run']},run_name={_tag(state['run_name'])}"
     tags += f",phase={state['phase']}"
     numbers = {key: value for key, value in state.items() if type(value) in (int, float)}
     fields = {key: value for key, value in numbers.items() if key not in ("run", "time_s")}

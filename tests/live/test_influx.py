@@ -85,19 +85,29 @@ def test_each_second_is_written_as_points_with_tags(server: Receiver) -> None:
     assert told == []
 
 
-def test_each_identity_is_a_point(server: Receiver) -> None:
+def test_identities_marks_and_runs_of_a_series_have_their_points(server: Receiver) -> None:
     clock = Clock()
     with watched(url_of(server), "x", None, pytest.fail, clock=clock) as influx:
         influx.describe_run(header(store={"identities": ["a b", "c"]}, scenario={"sizes": []}))
+        influx.start_run(3, "users 8")
         influx.start_phase(Phase.RUN)
-        clock.now_s += 1
-        influx.update(replace(STATE, identities=TWO))
-    start = "ssbench_identities,scenario=x,phase=run,identity="
-    points = [each for each in lines_of(server) if each.startswith(start)]
+        influx.mark(EventRecord(1_700_000_000.25, 'rack "a\\b" down', "alice"))
+        for _ in range(3):
+            clock.now_s += 1
+            influx.update(replace(STATE, identities=TWO))
+    run = "scenario=x,run=3,run_name=users\\ 8"
+    _begin, first, operations, *others = lines_of(server)
+    assert first.startswith(f"ssbench,{run},phase=run elapsed_s=")
+    assert operations.startswith(f"ssbench_operations,{run},phase=run,operation=READ count=")
+    start = f"ssbench_identities,{run},phase=run,identity="
+    points = [each for each in others if each.startswith(start)]
     assert [each.rpartition(" ")[0] for each in points[:2]] == [
         f"{start}a\\ b count=30i,errors=3i,operations_per_s=1.0",
         f"{start}c count=7i,errors=0i,operations_per_s=4.5",
     ]
+    assert [line for line in others if line.startswith("ssbench_marks")] == [
+        f'ssbench_marks,{run} text="rack \\"a\\\\b\\" down",who="alice" 1700000000250000000'
+    ], "once"
 
 
 def test_https_is_not_spoken_in_the_clear(server: Receiver) -> None:
@@ -105,29 +115,6 @@ def test_https_is_not_spoken_in_the_clear(server: Receiver) -> None:
     with pytest.raises(SsbenchError, match=r"--influx https://127\.0\.0\.1:\d+/.*can't be reached"):
         Influx(url, "x", TOKEN, print)
     assert server.requests == []
-
-
-def test_points_of_a_series_are_tagged_with_its_run(server: Receiver) -> None:
-    clock = Clock()
-    with watched(url_of(server), "x", None, pytest.fail, clock=clock) as influx:
-        influx.start_run(3, "users 8")
-        run_of(influx, clock, 1)
-    tags = "scenario=x,run=3,run_name=users\\ 8,phase=run"
-    assert lines_of(server)[1].startswith(f"ssbench,{tags} elapsed_s=")
-    assert lines_of(server)[2].startswith(f"ssbench_operations,{tags},operation=READ count=")
-
-
-def test_each_mark_is_one_point(server: Receiver) -> None:
-    clock = Clock()
-    with watched(url_of(server), "x", None, pytest.fail, clock=clock) as influx:
-        influx.start_phase(Phase.RUN)
-        influx.mark(EventRecord(1_700_000_000.25, 'rack "a\\b" down', "alice"))
-        for _ in range(3):
-            clock.now_s += 1
-            influx.update(STATE)
-    assert [line for line in lines_of(server) if line.startswith("ssbench_marks")] == [
-        'ssbench_marks,scenario=x text="rack \\"a\\\\b\\" down",who="alice" 1700000000250000000'
-    ]
 
 
 def test_a_server_that_closes_idle_connections_gets_all_states(server: Receiver) -> None:
