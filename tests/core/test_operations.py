@@ -11,6 +11,7 @@ import pytest
 
 import ssbench
 from ssbench.core import operations
+from ssbench.core.model import ErrorKind, Phase
 from ssbench.core.operations import (
     OPERATIONS,
     RECEIVING,
@@ -136,3 +137,17 @@ def test_a_number_or_name_in_use_is_rejected(number: int, name: str) -> None:
 def test_an_invalid_name_is_rejected() -> None:
     with pytest.raises(ValueError, match="capitals"):
         operations.register(Operation(201, "no word", Effect.NONE))
+
+
+def test_enum_numbers_in_stat_files_are_stable() -> None:
+    assert {operation.name: int(operation) for operation in OPERATIONS.values()} == {
+        "CREATE": 0, "READ": 1, "UPDATE": 2, "DELETE": 3, "ENSURE": 4, "REMOVE": 5,
+        "HEAD": 6, "POST": 7, "LIST": 8, "COPY": 9, "RANGE_READ": 10, "BULK_DELETE": 11,
+        "LIST_ALL": 12, "LIST_RANDOM": 13, "PUT_TAGS": 14, "GET_TAGS": 15,
+        "CREATE_IF_ABSENT": 16, "UPDATE_IF_MATCH": 17, "READ_VERSION": 18, "DELETE_VERSION": 19,
+    }  # fmt: skip
+    assert [phase.name for phase in Phase] == ["IDLE", "POPULATE", "RUN", "CLEANUP"]
+    assert [int(kind) for kind in ErrorKind] == list(range(len(ErrorKind)))
+    assert [kind.name for kind in ErrorKind][:5] == [
+        "NONE", "STATUS", "CONNECT", "CONNECT_TIMEOUT", "NETWORK_TIMEOUT",
+    ]  # fmt: skip

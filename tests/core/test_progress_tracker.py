@@ -12,7 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.core.columns import pack_results
-from ssbench.core.live import SAMPLED_PER_S, OperationProgress, ProgressTracker, middle_s
+from ssbench.core.live import (
+    SAMPLED_PER_S,
+    OperationProgress,
+    ProgressTracker,
+    buckets,
+    middle_s,
+    quantile_s,
+)
 from ssbench.core.model import NONE_NS, RESULT_NUMBERS, ErrorKind, Result
 from ssbench.core.operations import CREATE, READ
 
@@ -141,8 +148,8 @@ def test_memory_is_bounded() -> None:
     tracker = ProgressTracker(None, None)
     tracemalloc.start()
     try:
-        for tick in range(2000):
-            if tick == 1000:
+        for tick in range(1200):
+            if tick == 600:
                 before, _ = tracemalloc.get_traced_memory()
             tracker.add_results(reads(tick % 7 + 1))
             tracker.progress(tick / 4, tick, 0, 1, 1)
@@ -195,3 +202,29 @@ def test_the_histogram_of_response_times_has_all_operations() -> None:
     shown = tracker.progress(1.0, 2, 1, 1, 1)
     ((bucket, number),) = shown.responses.items()
     assert (round(middle_s(bucket), 3), number) == (0.032, 2)
+
+
+# Coarse latencies: 3 % wide, mergeable, and harmless whoever sent them
+
+
+latencies = st.lists(st.integers(1, 10**13), min_size=1, max_size=200)
+
+
+@given(latencies, st.sampled_from([50, 95, 99, 100]))
+def test_quantiles_are_within_three_percent(values_ns: list[int], percent: float) -> None:
+    """Invariant: the value found is within 3 % of the one of that rank."""
+    exact = sorted(values_ns)[-(-len(values_ns) * percent // 100) - 1] / 1e9
+    found = quantile_s(buckets(values_ns), percent)
+    assert found == pytest.approx(exact, rel=0.03)
+
+
+naturals = st.integers(0, 2**64 - 1)
+
+
+@given(st.dictionaries(naturals, naturals, max_size=5))
+def test_malformed_counts_give_a_latency_or_none(counts: dict[int, int]) -> None:
+    """Invariant: whatever the counts are, the quantile is a finite number from 0 on, or None."""
+    found = quantile_s(counts, 99)
+    assert found is None or 0 <= found < float("inf")
+    for bits in (0x7FF0 << 48, 0x7FF8 << 48, 0xFFF0 << 48, 0xC000 << 48):
+        assert quantile_s({bits >> 47: 1}, 50) is None, "infinite, or negative"

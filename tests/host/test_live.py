@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+import msgpack  # noqa: F401
 import psutil
 import pytest
+import zmq  # noqa: F401
 
 from ssbench.core.stats.host_metrics import core_name
-from ssbench.host.live import HostLive, boot_id
+from ssbench.host import metrics
+from ssbench.host.live import HostLive, LoopLag, boot_id
 from ssbench.host.metrics import (
     HostSampler,
     network_figures,
@@ -244,3 +248,65 @@ def test_a_host_without_metrics_is_no_error(caplog: pytest.LogCaptureFixture) ->
         assert not live.is_alive()
         assert list(live.take()) == []
     assert caplog.messages == ["No metrics of this host: AccessDenied: (pid=1)"]
+
+
+# How late an event loop is, by a timer of its own
+
+
+MS = 1_000_000
+
+
+class Clock:
+    now_ns = 0
+
+    def __call__(self) -> int:
+        return self.now_ns
+
+
+def run_at(lag: LoopLag, clock: Clock, *times_ms: int) -> None:
+    for at_ms in times_ms:
+        clock.now_ns = at_ms * MS
+        lag.ran()
+
+
+def test_a_blocked_loop_reports_its_present_lag() -> None:
+    clock = Clock()
+    lag = LoopLag(0.05, clock)
+    run_at(lag, clock, 0)
+    lag.take()
+    clock.now_ns = 2050 * MS
+    assert lag.take() == (2.0, 2.0)
+    run_at(lag, clock, 2050, 2100)
+    clock.now_ns = 3150 * MS
+    most_s, mean_s = lag.take() or (0, 0)
+    assert most_s == 2.0  # it ran that late, and then stands still for a second
+    assert mean_s == pytest.approx((2.0 + 0.05 + 1.05) / 3)
+
+
+def test_lag_can_be_reported_by_others() -> None:
+    lag = LoopLag(0.05, Clock())
+    lag.add(7 * MS)
+    lag.add(-MS)  # early is not late
+    assert repr(lag) == "<LoopLag 2 not yet taken>"
+    assert lag.take() == (pytest.approx(0.007), pytest.approx(0.0035))
+    assert lag.take() is None
+
+
+# Facts of this host
+
+
+def test_facts_contain_no_environment_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ST_KEY", "s3cr3t-of-mine")
+    assert "s3cr3t-of-mine" not in repr((metrics.facts(), metrics.versions()))
+
+
+def test_a_package_that_is_not_loaded_has_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "gevent")
+    assert "gevent" not in metrics.versions()
+
+
+def test_the_cpu_model_of_linux(tmp_path: Path) -> None:
+    cpuinfo = tmp_path / "cpuinfo"
+    cpuinfo.write_text("processor\t: 0\nmodel name\t: Abacus 9\nmodel name\t: Abacus 9\n")
+    assert metrics.cpu_model(cpuinfo) == "Abacus 9"
+    assert isinstance(metrics.cpu_model(tmp_path / "missing"), str)

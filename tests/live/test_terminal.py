@@ -6,17 +6,20 @@ import os
 import re
 import subprocess
 import sys
+from array import array
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from ssbench.cli.console import log_to_stderr, tell
 from ssbench.cli.options import PROGRESS
 from ssbench.core.live import OperationProgress, RunProgress, WorkerProgress
-from ssbench.core.model import ErrorKind, Phase
-from ssbench.core.operations import CREATE, READ, Operation
-from ssbench.live.terminal import LEGEND, make_progress
+from ssbench.core.model import NONE_NS, ErrorKind, Phase
+from ssbench.core.operations import CREATE, OPERATIONS, READ, Operation
+from ssbench.live.terminal import LEGEND, Screen, make_progress, progress_chars
 from ssbench.live.watch import Watch, figures, operation_rows, rate_text
 from tests.fakes.terminal import FakeTerminal
 
@@ -496,3 +499,102 @@ def test_a_wait_prints_a_line_every_ten_seconds_without_a_terminal(mode: str) ->
 def test_short_waits_and_quiet_mode_print_nothing() -> None:
     assert waited("chars", io.StringIO(), 2) == ""
     assert waited("none", io.StringIO(), 30) == ""
+
+
+# The screen
+
+
+@pytest.mark.parametrize(
+    ("stream", "environ", "moves", "colour"),
+    [
+        (FakeTerminal(), XTERM, True, True),
+        (FakeTerminal(), {**XTERM, "NO_COLOR": "1"}, True, False),
+        (FakeTerminal(), {**XTERM, "NO_COLOR": ""}, True, True),
+        (FakeTerminal(), {"TERM": "dumb"}, False, False),
+        (io.StringIO(), XTERM, False, False),
+    ],
+)
+def test_screen_capabilities(
+    stream: io.StringIO, environ: dict[str, str], moves: bool, colour: bool
+) -> None:
+    screen = Screen(stream, environ)
+    assert (screen.moves_cursor, screen.isatty(), screen.colour) == (moves, moves, colour)
+
+
+def test_writing_to_a_closed_stream_is_no_error() -> None:
+    stream = io.StringIO()
+    screen = Screen(stream)
+    stream.close()
+    screen.line("hello")
+    assert screen.gone
+    assert not screen.ready()
+    Screen(stream).line("hello")
+
+
+def test_a_broken_pipe_is_no_error_then_or_at_exit() -> None:
+    reader, writer = os.pipe()
+    stream = open(writer, "w")  # noqa: SIM115  # closed below, which would fail
+    screen = Screen(stream, XTERM)
+    assert screen.ready()
+    os.close(reader)
+    screen.line("hello")
+    assert screen.gone
+    screen.line("hello again")
+    stream.write("and others may write to it")
+    stream.close()
+
+
+def test_a_non_blocking_descriptor_drops_text_and_stays_open() -> None:
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    stream = open(os.dup(writer), "w")  # noqa: SIM115  # drained before it is closed
+    screen = Screen(stream, XTERM)
+    for _ in range(100):
+        screen.write("x" * 4096)
+    assert not screen.gone
+    os.read(reader, 1 << 20)
+    stream.close()
+    os.close(reader)
+    os.close(writer)
+
+
+# Characters of progress
+
+
+S = 1_000_000_000
+
+
+def test_a_read_is_shown_by_its_first_byte_latency() -> None:
+    assert progress_chars([[READ, READ], [0, 0], [5, S], [20 * S, 20 * S]]) == ".o"
+
+
+def test_failures_are_shown_whatever_their_latency() -> None:
+    assert progress_chars([[READ, CREATE], [1, 14], [NONE_NS, NONE_NS], [5, 20 * S]]) == "XX"
+
+
+def test_no_results_are_no_characters() -> None:
+    assert progress_chars([[], [], [], []]) == ""
+
+
+@pytest.mark.parametrize("operation", [200, 300, -1, 2**40])
+def test_unknown_operation_numbers_have_their_own_character(operation: int) -> None:
+    assert progress_chars([[operation, READ], [0, 0], [1, 1], [1, 1]]) == "?."
+    assert progress_chars([[operation, READ], [0, 0], [1, 1], [2 * S, 2 * S]]) == "?."
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(list(OPERATIONS.values())),
+            st.just(0),
+            st.integers(0, S - 1),
+            st.integers(0, S - 1),
+        )
+    ),
+)
+def test_the_fast_path_agrees_with_the_slow_one(rows: list[tuple[int, int, int, int]]) -> None:
+    """Invariant: a batch shows the same whether or not a slow result is among it."""
+    slow = [*rows, (CREATE, 0, NONE_NS, 20 * S)]
+    columns = list(zip(*rows, strict=True)) or [(), (), (), ()]
+    packed = [array("B", columns[0]), *columns[1:]]
+    assert progress_chars(packed) + "@" == progress_chars(list(zip(*slow, strict=True)))

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssbench.core.errors import StatFileError
 from ssbench.statfile.format import (
     MAX_BLOCK,
     Block,
@@ -18,8 +17,6 @@ from ssbench.statfile.format import (
     Bounds,
     Source,
     TooMuchError,
-    begins_a_block,
-    looks_like_blocks,
     read_blocks,
     read_plain,
 )
@@ -139,21 +136,6 @@ def test_an_impossible_length_is_damage() -> None:
     forged = Small(resealed(FILE, 21, struct.pack("<I", 2**32 - 1)))
     assert [each.data for each in read_blocks(Source(forged), said.append)] == TEXTS[1:]
     assert said == ["block 0 at byte 0 is damaged: impossible length"] * 2
-
-
-def test_other_files_give_a_one_line_error() -> None:
-    for data, word in ((b"", "empty"), (b"PK\x03\x04", "no stat file"), (FILE[:20], "cut off")):
-        with pytest.raises(StatFileError, match=word):
-            looks_like_blocks(Source(io.BytesIO(data)))
-    assert not looks_like_blocks(Source(io.BytesIO(gzip.compress(b"old"))))
-    assert looks_like_blocks(Source(io.BytesIO(b"junk" + FILE)))
-
-
-def test_the_start_of_a_block_is_known_by_four_bytes() -> None:
-    assert begins_a_block(FILE)
-    assert begins_a_block(FILE[:4])
-    assert not begins_a_block(FILE[:3])
-    assert not begins_a_block(gzip.compress(b"old"))
 
 
 def test_a_source_reads_ahead_from_a_slow_pipe() -> None:

@@ -28,7 +28,7 @@ from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.workload.bench import BenchWorkload, bench_jobs, why_not_held
 from ssbench.core.workload.picker import BenchPlan
 from ssbench.core.workload.population import History, Population, Version
-from ssbench.core.workload.workload import CleanupWorkload, Workload, initial_jobs, note_version
+from ssbench.core.workload.workload import CleanupWorkload, initial_jobs, note_version
 from tests.core.workload.scenes import all_jobs, bench, scenario, size_class
 from tests.core.workload.workload_model import RunModel, key_of
 
@@ -81,8 +81,10 @@ def test_a_mix_that_cannot_be_held_is_known_before_the_run(scenario: Scenario, s
     assert bool(found) is bool(says)
 
 
-@pytest.mark.parametrize(("initial", "count"), [(10, 1000), (300, 20_000)])
-def test_what_would_hold_a_mix_holds_it(initial: int, count: int) -> None:
+@pytest.mark.parametrize(("initial", "count", "seeds"), [(10, 1000, 10), (300, 20_000, 2)])
+def test_what_would_hold_a_mix_holds_it(initial: int, count: int, seeds: int) -> None:
+    """In 2 % of the operations at most; the fewer a run has, the more runs are needed to tell."""
+
     def mix(initial: int, count: int) -> Scenario:
         return load(size_class((0.2, 0.2, 0.2, 0.4), initial), users=4, count=count)
 
@@ -93,11 +95,11 @@ def test_what_would_hold_a_mix_holds_it(initial: int, count: int) -> None:
     for held in (mix(more, count), mix(initial, fewer)):
         assert not why_not_held(held)
         skipped = 0
-        for seed in range(10):
+        for seed in range(seeds):
             workload = bench_jobs(held, seed, initial_jobs(held).population)
             jobs = shuffled_run(workload, seed)
             skipped += workload.skipped.total()
-        assert skipped < 0.02 * 10 * len(jobs)
+        assert skipped < 0.02 * seeds * len(jobs)
 
 
 @pytest.mark.parametrize("users", [4, 20, 200])
@@ -481,12 +483,6 @@ TestRun = RunMachine.TestCase
 TestRun.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
 
 
-@pytest.mark.parametrize(
-    ("workload", "shown"),
-    [
-        (bench(size_class()), "<BenchWorkload 0 of 100 taken, 0 skipped>"),
-        (bench(size_class(), count=None), "<BenchWorkload 0 taken, 0 skipped>"),
-    ],
-)
-def test_the_repr_shows_the_state(workload: Workload, shown: str) -> None:
-    assert repr(workload) == shown
+def test_the_repr_shows_the_state() -> None:
+    assert repr(bench(size_class())) == "<BenchWorkload 0 of 100 taken, 0 skipped>"
+    assert repr(bench(size_class(), count=None)) == "<BenchWorkload 0 taken, 0 skipped>"
