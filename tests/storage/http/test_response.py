@@ -156,11 +156,6 @@ def read_alike(data: bytes) -> None:
 TWO_HEADS = [head + b"\0\0" + head for head in (*USUAL, *recorded("answers"))]
 
 
-def chunked(parts: list[bytes], extension: bytes = b"", trailer: bytes = b"") -> bytes:
-    chunks = b"".join(b"%x%b\r\n%b\r\n" % (len(part), extension, part) for part in parts)
-    return chunks + b"0\r\n" + trailer + b"\r\n"
-
-
 @pytest.mark.parametrize(
     "data",
     [
