@@ -7,12 +7,13 @@ from msgspec.structs import fields
 
 from ssbench.core.errors import UsageError
 from ssbench.core.option import AssumedUrl
-from ssbench.storage.options import scheme_notes
+from ssbench.storage.options import StoreOptions, scheme_notes
 from ssbench.storage.swift.login import Authenticator
 from ssbench.storage.swift.options import (
     LoginOptions,
     check_http_url,
     choose_version,
+    login_options,
     parse_version,
     plan_login,
 )
@@ -104,6 +105,23 @@ def test_a_password_goes_to_another_host_by_https_unless_http_was_given(
     login = Authenticator(LoginOptions(auth=auth, user="u", key="k"))
     assert login.where == url
     assert login.notes == scheme_notes([AssumedUrl(url)])
+
+
+OLD_VARIABLES = {"ST_AUTH": "http://old/auth/v1.0", "ST_USER": "a:u", "ST_KEY": "k"}
+NEW_VARIABLES = {
+    "OS_AUTH_URL": "http://ks/v3", "OS_USERNAME": "u", "OS_PASSWORD": "p",
+    "OS_PROJECT_NAME": "p", "OS_USER_DOMAIN_NAME": "d",
+}  # fmt: skip
+
+
+def test_a_given_token_goes_before_a_login_in_the_environment() -> None:
+    token, url = {"os_auth_token": "typed"}, {"os_storage_url": "http://h/v1/A"}
+    for environ in (OLD_VARIABLES, NEW_VARIABLES, OLD_VARIABLES | NEW_VARIABLES):
+        both = StoreOptions(given=token | url, environ=environ)
+        assert plan_login(login_options(both)) is None
+    login = plan_login(login_options(StoreOptions(given=token, environ=NEW_VARIABLES)))
+    assert login is not None, "it is exchanged"
+    assert (login.method, login.arguments["token"]) == ("v3token", "typed")
 
 
 NAMES = [f.name for f in fields(LoginOptions) if f.type is str]
