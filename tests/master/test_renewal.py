@@ -138,26 +138,18 @@ def test_credentials_are_renewed_before_they_expire(
     tokens.go.set()
 
 
-def test_a_store_that_issues_the_same_token_again_is_asked_when_it_has_expired() -> None:
-    tokens = Tokens(NOW + 100)
-    tokens.go.set()
-    renewal = tokens.renewal(NOW + 100)
-    assert begun_at(renewal, tokens, 90.0) == [90.0]
-    outcome_of(renewal, tokens.first, NOW + 90)
-    assert begun_at(renewal, tokens, 92.0, 200.0) == []
-
-
-@pytest.mark.parametrize(("later_s", "begun"), [(1.0, []), (1.5, [101.0])])
+@pytest.mark.parametrize(("later_s", "begun"), [(0.0, []), (1.0, []), (1.5, [101.0])])
 def test_a_token_that_expires_within_a_second_of_the_other_is_the_same(
     later_s: float, begun: list[float]
 ) -> None:
-    """Stores say in how many whole seconds it expires."""
+    """Stores say in how many whole seconds it expires. The same one is renewed when it is
+    rejected."""
     tokens = Tokens(NOW + 100 + later_s)
     tokens.go.set()
     renewal = tokens.renewal(NOW + 100)
     assert begun_at(renewal, tokens, 90.0) == [90.0]
     outcome_of(renewal, tokens.first, NOW + 90)
-    assert begun_at(renewal, tokens, 92.0, 101.0) == begun
+    assert begun_at(renewal, tokens, 92.0, 101.0, 200.0) == begun
 
 
 def test_a_rejection_before_it_is_due_leaves_the_planned_renewal() -> None:

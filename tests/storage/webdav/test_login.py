@@ -14,7 +14,6 @@ import pytest
 from ssbench.core.errors import AuthError, UsageError
 from ssbench.storage.options import StoreOptions
 from ssbench.storage.registry import open_provider
-from ssbench.storage.webdav.login import user_of
 from tests.fakes.scripted_server import Peer, ScriptedServer
 
 PASSWORD = "s3cret-of-nobody"
@@ -208,8 +207,6 @@ def asked_as(environ: dict[str, str], **given: str) -> bytes:
 
 
 def test_users_and_passwords_of_netrc(tmp_path: Path) -> None:
-    from base64 import b64encode
-
     text = f"machine other login x password y\nmachine 127.0.0.1 login n password {PASSWORD}\n"
     wanted = b"Authorization: Basic " + b64encode(f"n:{PASSWORD}".encode())
     environ = netrc(tmp_path, text)
@@ -217,6 +214,8 @@ def test_users_and_passwords_of_netrc(tmp_path: Path) -> None:
     assert asked_as({"NETRC": str(tmp_path / ".netrc")}) == wanted
     assert asked_as(environ, webdav_user="n") == wanted
     assert asked_as({**environ, **WHO}) != wanted, "the environment overrides the file"
+    given = {"webdav_user": "n", "webdav_password": PASSWORD}
+    assert asked_as(netrc(tmp_path, "machine 127.0.0.1 login m password x"), **given) == wanted
     assert asked_as(netrc(tmp_path, f"default login n password {PASSWORD}\n")) == wanted
 
 
@@ -241,23 +240,11 @@ def test_incomplete_users_are_refused(
     assert PASSWORD not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "user", "found"),
-    [
-        ("machine h login n password p", "", ("n", "p")),
-        ("machine h login n password p", "n", ("n", "p")),
-        ("machine other login n password p", "", ("", "")),
-        ("", "", ("", "")),
-        (None, "", ("", "")),
-    ],
-)
-def test_a_server_may_need_no_user(
-    tmp_path: Path, text: str | None, user: str, found: tuple[str, str]
-) -> None:
-    environ = {} if text is None else netrc(tmp_path, text)
-    assert user_of("http://h:1/dav", {"webdav_user": user}, environ) == found
-    both = {"webdav_user": "u", "webdav_password": "q"}
-    assert user_of("http://h:1/dav", both, environ) == ("u", "q")
+def test_of_other_servers_no_user_is_taken(tmp_path: Path) -> None:
+    for text in ("", "machine other login n password p"):
+        environ = netrc(tmp_path, text)
+        with server(BASIC) as (url, _), pytest.raises(AuthError, match="asks for user and passw"):
+            provider(url, environ=environ).log_in()
 
 
 def test_a_url_is_needed() -> None:
