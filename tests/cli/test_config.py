@@ -74,27 +74,26 @@ def test_options_are_checked_before_the_scenario_is_read(tmp_path: Path) -> None
 # Searches -----------------------------------------------------------------------------------
 
 
-def test_the_defaults_of_a_search() -> None:
-    run, how = search("--slo p99<50ms --workers 2")
-    assert how == SearchConfig("users", None, None, 0.05, 1)
-    assert run.overrides == {"run_seconds": 13.0, "warmup": 3.0}
-    assert [str(each) for each in run.thresholds] == ["p99 < 50ms", "errors < 1%"]
-
-
-def test_step_duration_includes_the_warm_up() -> None:
-    run, _ = search("--slo p99<50ms --step-seconds 5 --warmup 0")
-    assert run.overrides["run_seconds"] == 5
-
-
-def test_errors_are_limited_unless_an_slo_limits_them() -> None:
-    run, _ = search("--slo p99<50ms --slo errors<5% --slo p99<50ms")
-    assert [str(each) for each in run.thresholds] == ["p99 < 50ms", "errors < 5%"]
-
-
-def test_bounds_of_a_search() -> None:
-    assert search("--slo p99<1s --max-users 70 --start 8")[1] == SearchConfig("users", 8, 70)
-    line = "--slo p99<1s --over rate --max-rate 0.5 --start 0.1 --precision 1 --confirm 0"
-    assert search(line)[1] == SearchConfig("rate", 0.1, 0.5, 0.01, 0)
+@pytest.mark.parametrize(
+    ("words", "how", "seconds", "warmup", "slos"),
+    [
+        ("--workers 2", SearchConfig("users", None, None, 0.05, 1), 13, 3,
+         ["p99 < 50ms", "errors < 1%"]),
+        ("--step-seconds 5 --warmup 0 --max-users 70 --start 8", SearchConfig("users", 8, 70), 5, 0,
+         ["p99 < 50ms", "errors < 1%"]),
+        ("--slo errors<5% --slo p99<50ms --over rate --max-rate 0.5 --start 0.1 --precision 1"
+         " --confirm 0", SearchConfig("rate", 0.1, 0.5, 0.01, 0), 13, 3,
+         ["p99 < 50ms", "errors < 5%"]),
+    ],
+)  # fmt: skip
+def test_a_search_has_its_bounds_its_steps_and_a_limit_of_errors(
+    words: str, how: SearchConfig, seconds: float, warmup: float, slos: list[str]
+) -> None:
+    """Steps include the warm-up."""
+    run, found = search(f"--slo p99<50ms {words}")
+    assert found == how
+    assert run.overrides == {"run_seconds": seconds, "warmup": warmup}
+    assert [str(each) for each in run.thresholds] == slos
 
 
 @pytest.mark.parametrize(
@@ -116,36 +115,29 @@ def test_options_of_a_search_that_exclude_each_other(words: str, says: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("words", "free"),
+    ("words", "free", "looks"),
     [
-        ("--workers 2", True),
-        ("", False),
-        ("--workers 2 --zmq-work-port 7", False),
-        ("--workers 2 --zmq-bind-ip 127.0.0.1", False),
-        ("--workers 2 --zmq-key-file k", False),
-        ("--workers 2 --ssh-workers a", False),
+        ("", False, True),
+        ("--workers 2", True, False),
+        ("--workers 2 --zmq-work-port 7", False, False),
+        ("--workers 2 --zmq-bind-ip 127.0.0.1", False, False),
+        ("--workers 2 --zmq-key-file k", False, False),
+        ("--workers 2 --ssh-workers a", False, False),
+        ("--expect-workers 2", False, False),
+        ("--worker-wait 9", False, False),
+        ("--zmq-key-file k", False, False),
+        ("--zmq-bind-ip 0.0.0.0", False, False),
     ],
 )
-def test_ports_are_free_ones_where_no_other_worker_can_join(words: str, free: bool) -> None:
-    """So that two runs with workers of their own can go on beside each other."""
+def test_ports_are_free_ones_where_no_other_worker_can_join(
+    words: str, free: bool, looks: bool
+) -> None:
+    """So that two runs with workers of their own can go on beside each other; and some are started
+    where nothing says that others come."""
     chosen = config(f"--noop {words}")
     assert (chosen.bound.work_port == 0) is free
     assert free or chosen.bound == chosen.transport
-
-
-@pytest.mark.parametrize(
-    ("words", "looks"),
-    [
-        ("", True),
-        ("--workers 2", False),
-        ("--expect-workers 2", False),
-        ("--worker-wait 9", False),
-        ("--zmq-key-file k", False),
-        ("--zmq-bind-ip 0.0.0.0", False),
-    ],
-)
-def test_workers_are_started_where_nothing_says_that_some_come(words: str, looks: bool) -> None:
-    assert config(f"--noop {words}").looks_for_workers is looks
+    assert chosen.looks_for_workers is looks
 
 
 # Environments -------------------------------------------------------------------------------

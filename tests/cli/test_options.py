@@ -78,7 +78,9 @@ def master(text: str) -> argparse.Namespace:
         ("make-scenario --from-container c --from-container d", {"containers": ["c", "d"]}),
         ("make-scenario --from-access-log f --from-access-log g", {"logs": ["f", "g"]}),
         ("replay f g", {"logs": ["f", "g"]}),
-        ("check-network a b:1", {"servers": [("a", 13583), ("b", 1)]}),
+        ("check-network a b:1 198.18.0.2:99 [2001:db8::7]:99 2001:db8::7 [::1]",
+         {"servers": [("a", 13583), ("b", 1), ("198.18.0.2", 99), ("2001:db8::7", 99),
+                      ("2001:db8::7", 13583), ("::1", 13583)]}),
         ("upload d --container c --sweep users=16,32", {"sweep": [16, 32]}),
         # Aliases.
         ("run-scenario --scenario s --users 5", {"scenario": "s", "users": 5}),

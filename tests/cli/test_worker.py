@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -66,16 +67,25 @@ class Process:
 @pytest.mark.parametrize(
     ("words", "status", "why"),
     [
-        (["--zmq-host", "no-such-host.invalid"], 1, "no address is known"),
-        (["--zmq-key-file", "/no/such/key"], 2, "can't be read"),
-        (["--zmq-work-port", "13580"], 2, "three different ports"),
-        (["-c", "0"], 2, "0 is below 1"),
-        (["two", "names"], 2, "unexpected argument"),
-        (["a b"], 2, "worker's ID"),
+        ("--zmq-host no-such-host.invalid", 1, "no address is known"),
+        ("--zmq-key-file /no/such/key", 2, "can't be read"),
+        ("--zmq-work-port 13580", 2, "three different ports"),
+        ("-c 0", 2, "0 is below 1"),
+        ("two names", 2, "unexpected argument"),
+        ("a\\ b", 2, "worker's ID"),
+        ("--processes 0", 2, "'0': give a whole number of 1 or more, or auto"),
+        ("--processes all", 2, "'all': give a whole number of 1 or more, or auto"),
+        ("--processes 2 --metrics-only", 2, "leave out the other option"),
+        ("--processes 2 --network-server", 2, "leave out the other option"),
+        (f"--processes 2 {'x' * 63}", 2, "a worker's ID has 1 to 64"),
+        (
+            "--processes 3 --metrics-port 65534", 2,
+            "--metrics-port 65534: the workers need the ports up to 65536",
+        ),
     ],
-)
-def test_usage_errors_are_one_line(shell: Shell, words: list[str], status: int, why: str) -> None:
-    said = shell.worker(*words)
+)  # fmt: skip
+def test_mistakes_of_a_user_are_told(shell: Shell, words: str, status: int, why: str) -> None:
+    said = shell.worker(*shlex.split(words))
     assert said.status == status
     assert why in said.err
 
@@ -105,7 +115,6 @@ FILES = f"a process may open {WORKER_DESCRIPTORS + 10:,} files"
     [
         (HostLimits(), "", 64, ""),
         (HostLimits(), "-c 7", 7, ""),
-        (HostLimits(), "--metrics-only", None, "leave out the other option"),
         (HostLimits(WORKER_DESCRIPTORS + 64), "", 64, ""),
         (
             HostLimits(WORKER_DESCRIPTORS + 10), "", 10,

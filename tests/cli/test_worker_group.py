@@ -24,7 +24,6 @@ from ssbench.core.model import WorkerExit
 from ssbench.host.process import HostLimits, usable_cores
 from ssbench.transport.key import CurveKey
 from ssbench.transport.parent_pipe import GroupStarted, address_line, from_line
-from tests.cli.shell import Shell
 from tests.cli.test_worker import ports_of
 from tests.fakes.scripted_master import ScriptedMaster, byes, host_master
 
@@ -151,26 +150,6 @@ def test_a_group_whose_parent_ends_before_it_had_an_address_ends() -> None:
     with group("--processes", "1", "--parent-pipe", "0", "host") as process:
         status, said = end(process)
     assert (status, "The master exited before it had work" in said) == (0, True)
-
-
-@pytest.mark.parametrize(
-    ("words", "why"),
-    [
-        (["--processes", "0"], "'0': give a whole number of 1 or more, or auto"),
-        (["--processes", "all"], "'all': give a whole number of 1 or more, or auto"),
-        (["--processes", "2", "--metrics-only"], "leave out the other option"),
-        (["--processes", "2", "--network-server"], "leave out the other option"),
-        (["--processes", "2", "x" * 63], "a worker's ID has 1 to 64"),
-        (
-            ["--processes", "3", "--metrics-port", "65534"],
-            "--metrics-port 65534: the workers need the ports up to 65536",
-        ),
-    ],
-)
-def test_mistakes_are_usage_errors(shell: Shell, words: list[str], why: str) -> None:
-    said = shell.worker(*words)
-    assert said.status == 2
-    assert why in said.err
 
 
 @pytest.mark.parametrize(

@@ -40,9 +40,14 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[FilesConfig]:
 @pytest.mark.parametrize(
     ("words", "settings"),
     [
-        ("read d", {"method": "read", "folder": "d", "target": None, "users": (1,), "files": ()}),
-        ("read d", {"passes": 1, "seconds": 0, "queue": None}),
-        ("read d", {"store": {"io_buffer": 8192, "page_cache": "keep"}}),
+        (
+            "read d",
+            {
+                "method": "read", "folder": "d", "target": None, "users": (1,), "files": (),
+                "passes": 1, "seconds": 0, "queue": None,
+                "store": {"io_buffer": 8192, "page_cache": "keep"},
+            },
+        ),
         ("write d", {"store": {"io_buffer": 4 << 20, "page_cache": "keep"}}),
         ("copy d --to e", {"method": "copy", "target": "e", "folder": "d"}),
         (
@@ -55,7 +60,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[FilesConfig]:
         ),
         ("read d --repeat 3 --time 2.5 --queue 7", {"passes": 3, "seconds": 2.5, "queue": 7}),
     ],
-)
+)  # fmt: skip
 def test_options_come_to_the_measurement(
     words: str, settings: dict[str, Any], asked: list[FilesConfig], shell: Shell
 ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -73,28 +73,3 @@ def test_a_connection_that_failed_is_in_the_tables_and_in_the_status(printed: Pr
     ]  # fmt: skip
     assert lines[-1].endswith("failed")
     assert err == "ssbench-master: 1 connection could not be measured\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "host", "port"),
-    [
-        ("store", "store", 13583),
-        ("store:99", "store", 99),
-        ("198.18.0.2:99", "198.18.0.2", 99),
-        ("[2001:db8::7]:99", "2001:db8::7", 99),
-        ("2001:db8::7", "2001:db8::7", 13583),
-        ("[::1]", "::1", 13583),
-    ],
-)
-def test_a_server_is_a_host_with_or_without_a_port(
-    text: str, host: str, port: int, shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[network_commands.NetworkConfig] = []
-
-    def keep(config: network_commands.NetworkConfig, *others: object) -> Iterator[Link]:
-        asked.append(config)
-        return iter(())
-
-    monkeypatch.setattr(network_commands, "measure_links", keep)
-    assert shell("check-network", text).status == 0
-    assert asked[0].servers == ((host, port),)

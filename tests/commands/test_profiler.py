@@ -11,7 +11,6 @@ import pytest
 from ssbench.cli.commands import master_parser
 from ssbench.cli.master import main
 from ssbench.commands.transfer import command as transfer_commands
-from ssbench.commands.transfer.command import go_duration, si_bytes
 from ssbench.commands.transfer.settings import env_file, upload_words
 from ssbench.core.errors import ExitStatus, UsageError
 
@@ -123,21 +122,3 @@ def test_a_malformed_line_is_named_and_not_shown(tmp_path: Path) -> None:
     (tmp_path / ".env").write_bytes(b"\xff")
     with pytest.raises(UsageError, match="is not UTF-8"):
         env_file(tmp_path / ".env", {})
-
-
-@pytest.mark.parametrize(
-    ("count", "text"),
-    [(0, "0 B"), (999, "999 B"), (2_148_000_000, "2.1 GB"), (60_000_000, "60 MB"),
-     (258_000_000_000, "258 GB"), (1_068_000_000, "1.1 GB"), (9_400_000, "9.4 MB")],
-)  # fmt: skip
-def test_sizes_are_those_of_the_published_runs(count: int, text: str) -> None:
-    assert si_bytes(count) == text
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(35.752444541, "35.752444541s"), (241.692408635, "4m1.692408635s"), (7200.0, "2h0m0s"),
-     (0.5, "0.5s")],
-)  # fmt: skip
-def test_durations_are_those_of_go(seconds: float, text: str) -> None:
-    assert go_duration(seconds) == text

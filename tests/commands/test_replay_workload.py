@@ -162,23 +162,15 @@ def test_reads_that_miss_the_object_of_a_failed_upload_are_counted() -> None:
     assert after(*rows).after_failed_upload == 2
 
 
-def test_prepared_objects_stay() -> None:
-    workload = begun(Row(0.0, UPDATE), Row(0.1, DELETE))
-    workload.succeeded(taken(workload), 0.0)
-    assert workload.left_behind == 0
-    assert workload.cleanup() is None
-
-
-def test_the_clean_up_counts_down() -> None:
-    workload = after((CREATE, None))
+def test_prepared_objects_stay_and_the_clean_up_counts_down() -> None:
+    workload = begun(Row(0.0, UPDATE), Row(0.1, DELETE), Row(0.2, CREATE, NEW), Row(0.3, READ))
+    *sent, unstarted = taken(workload)
+    workload.succeeded(sent, 0.0)
+    workload.withdrawn([unstarted])
+    assert (workload.dues.never_started(1.0), workload.left_behind) == (1, 1)
     cleanup = workload.cleanup()
     assert cleanup is not None
-    cleanup.succeeded(cleanup.take(1, 10, 0.0), 0.0)
-    assert workload.left_behind == 0
-
-
-def test_requests_that_come_back_unstarted_were_never_sent() -> None:
-    workload = begun(Row(0.0, READ), Row(0.1, READ))
-    workload.withdrawn(taken(workload)[1:])
-    assert workload.dues.never_started(1.0) == 1
-    assert workload.left_behind == 0
+    jobs = cleanup.take(1, 10, 0.0)
+    assert [job.object for job in jobs] == [NEW]
+    cleanup.succeeded(jobs, 0.0)
+    assert (workload.left_behind, workload.cleanup()) == (0, None)

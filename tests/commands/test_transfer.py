@@ -69,6 +69,19 @@ def test_a_run_has_its_size_its_rate_its_times_and_what_was_compared(
 
 
 @pytest.mark.parametrize(
+    ("size", "seconds", "line"),
+    [
+        (999, 0.5, "999 B written in 0.5s"),
+        (2_148_000_000, 35.752444541, "2.1 GB written in 35.752444541s"),
+        (258_000_000_000, 241.692408635, "258 GB written in 4m1.692408635s"),
+        (9_400_000, 7200.0, "9.4 MB written in 2h0m0s"),
+    ],
+)
+def test_figures_are_written_as_in_the_published_runs(size: int, seconds: float, line: str) -> None:
+    assert next(step_lines(step(bytes=size, seconds=seconds))) == f"  20 files {line}"
+
+
+@pytest.mark.parametrize(
     ("changes", "lines"),
     [
         (
