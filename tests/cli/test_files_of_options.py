@@ -112,12 +112,6 @@ def test_a_stream_or_a_device_takes_several_outputs(shell: Shell) -> None:
         assert pipe.read() == printed
 
 
-def test_make_key_has_the_same_status(shell: Shell, tmp_path: Path) -> None:
-    said = shell("make-key", tmp_path / "none" / "key")
-    assert said.status == 2
-    assert "can't be written: No such file" in said.err
-
-
 def test_the_stat_file_of_a_later_step_is_reported_before_the_first(
     shell: Shell, tmp_path: Path
 ) -> None:

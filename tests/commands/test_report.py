@@ -13,12 +13,12 @@ from tests.cli.shell import Said, Shell, stat_file
 from tests.report import runs
 
 
-@pytest.fixture
-def stats(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def stats(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of 200 operations and 3 lost ones, with metrics of a host and a profile."""
     profile = ProfileRecord(MASTER, {"run (a.py:1)": 90_000_000}, 9)
     *records, footer = runs.normal()
-    return stat_file(tmp_path / "a.stat.gz", (*records, profile, footer))
+    return stat_file(tmp_path_factory.mktemp("run") / "a.stat.gz", (*records, profile, footer))
 
 
 @pytest.fixture

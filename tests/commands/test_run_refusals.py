@@ -62,26 +62,28 @@ def refused_container(self: Any, name: str, changing: Callable[[], None]) -> Con
     return ContainerInfo(None, marked=False, object_count=7)
 
 
-FAILED_STARTS: dict[str, tuple[int, type, str, object, ExitStatus]] = {
-    "no worker": (0, Master, "wait_for_workers", None, ExitStatus.WORKERS_LOST),
+#: Workers, what is replaced by what, the status, and whether there is an older stat file.
+FAILED_STARTS: dict[str, tuple[int, type, str, object, ExitStatus, bool]] = {
+    "no worker": (0, Master, "wait_for_workers", None, ExitStatus.WORKERS_LOST, False),
     "Ctrl-C while it waits": (
-        0, Master, "wait_for_workers", interrupt_at_once, ExitStatus.INTERRUPTED,
+        0, Master, "wait_for_workers", interrupt_at_once, ExitStatus.INTERRUPTED, True,
     ),
     "somebody's container": (
-        1, NoopStorage, "make_container", refused_container, ExitStatus.FAILED,
+        1, NoopStorage, "make_container", refused_container, ExitStatus.FAILED, False,
+    ),
+    "somebody's container, with an older file": (
+        1, NoopStorage, "make_container", refused_container, ExitStatus.FAILED, True,
     ),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("older", [False, True], ids=["new", "older file"])
 @pytest.mark.parametrize("start", FAILED_STARTS.values(), ids=FAILED_STARTS)
 def test_a_start_that_changes_nothing_leaves_no_stat_file(
-    start: tuple[int, type, str, object, ExitStatus],
-    older: bool,
+    start: tuple[int, type, str, object, ExitStatus, bool],
     shell: Shell,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    workers, owner, method, fake, status = start
+    workers, owner, method, fake, status, older = start
     if older:
         shell.run("-q", "-R")
     before = shell.results.read_bytes() if older else b""

@@ -77,9 +77,9 @@ def records(kept: Callable[[Result, int], bool], run_id: str = "5e1f") -> list[R
     ]
 
 
-@pytest.fixture
-def whole(tmp_path: Path) -> Path:
-    return stat_file(tmp_path / "run.stat.gz", records(lambda *_: True))
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return stat_file(tmp_path_factory.mktemp("whole") / "run.stat.gz", records(lambda *_: True))
 
 
 #: Options, the same in the API, and what is chosen.
