@@ -322,15 +322,12 @@ def test_no_worker_joins(store: MemoryStore, tmp_path: Path) -> None:
     assert "--zmq-bind-ip" in row.advice  # they could only be on this host
 
 
-def test_no_worker_is_needed_where_the_run_starts_some(store: MemoryStore, tmp_path: Path) -> None:
-    assert "workers" not in found(config(tmp_path, workers=None, worker_wait_s=0.0))
-
-
-@pytest.mark.parametrize(("expected", "fails"), [(1, False), (2, True)])
-def test_workers_of_this_host_are_not_waited_for(
-    expected: int, fails: bool, store: MemoryStore, tmp_path: Path
+@pytest.mark.parametrize(("workers", "expected", "fails"), [(1, 1, False), (1, 2, True),
+                                                            (None, None, False)])  # fmt: skip
+def test_workers_that_the_run_starts_are_not_waited_for(
+    workers: int | None, expected: int | None, fails: bool, store: MemoryStore, tmp_path: Path
 ) -> None:
-    rows = found(config(tmp_path, workers=1, expect_workers=expected, worker_wait_s=0.0))
+    rows = found(config(tmp_path, workers=workers, expect_workers=expected, worker_wait_s=0.0))
     assert ("workers" in rows) == fails
     if fails:
         assert "0 of 1 workers joined" in rows["workers"][0].result

@@ -18,7 +18,6 @@ from tests.report import runs
 pytestmark = pytest.mark.usefixtures("forked_workers")
 
 STATS = compare.FOLDER / "format-1" / "stages.stat.gz"
-OTHER = compare.FOLDER / "format-1" / "healthy.stat.gz"
 
 
 @pytest.fixture
@@ -108,24 +107,6 @@ def test_parquet_without_its_extra_is_a_usage_error_that_names_it(
 def test_parquet_is_not_for_standard_output(stats: Path, shell: Shell) -> None:
     said = shell("report-scenario", "-s", stats, "--parquet", "-")
     assert (said.status, said.out) == (2, "")
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["report-scenario", STATS],
-        ["compare", STATS, OTHER],
-        ["run-scenario", "-f", "very_small", "--noop"],
-        ["find-limit", "-f", "very_small", "--noop", "--slo", "errors < 1%"],
-        ["replay", "log", "--noop"],
-        ["bench", "put", "c", "--noop"],
-    ],
-    ids=lambda words: words[0],
-)
-def test_assets_without_a_page_are_a_usage_error(words: list[object], shell: Shell) -> None:
-    said = shell(*words, "--html-assets", shell.folder)
-    assert said.status == 2
-    assert "--html-assets does nothing without --html" in said.err
 
 
 @pytest.mark.parametrize(
