@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import shlex
@@ -15,6 +14,7 @@ from docutils import nodes
 from docutils.core import publish_doctree
 
 from docs.messages import MESSAGES, pattern_of, texts_of_code
+from docs.shellfiles import parsers
 from ssbench.cli.commands import COMMANDS, master_parser
 from ssbench.cli.options import LOUDNESS
 from ssbench.cli.worker_options import WORKER, worker_parser
@@ -101,19 +101,13 @@ def test_every_command_store_part_of_a_scenario_and_kind_of_report_has_a_table_t
     assert {names for what, names in made if what == "messages"} == {*MESSAGES}
 
 
-def parsers() -> Iterator[argparse.ArgumentParser]:
-    """Every parser, those of commands and their subcommands included."""
-    left = [master_parser(), worker_parser(), embedded_parser()]
-    for parser in left:
-        yield parser
-        for action in parser._actions:
-            if isinstance(action, argparse._SubParsersAction):
-                left += action.choices.values()
+#: Every parser, those of commands and their subcommands included.
+PARSERS = [embedded_parser(), *parsers(master_parser()), *parsers(worker_parser())]
 
 
 def test_pages_name_existing_options_only() -> None:
     known = {
-        flag for parser in parsers() for action in parser._actions for flag in action.option_strings
+        flag for parser in PARSERS for action in parser._actions for flag in action.option_strings
     }
     for program in ROOT.glob("benchmarks/*/__main__.py"):
         known |= {*re.findall(r'add_argument\("(--[a-z-]+)"', program.read_text())}

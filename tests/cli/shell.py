@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import json
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,6 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from ssbench.cli import master, worker
+from ssbench.cli.commands import master_parser
 from ssbench.core.errors import ExitStatus
 from ssbench.core.records import Record
 from ssbench.statfile import StatFileWriter
@@ -32,6 +35,12 @@ class Said(NamedTuple):
 def free_ports() -> list[str]:
     """Options with three ports that nobody listens on."""
     return [f"--zmq-{name}-port={held_port()}" for name in ("work", "results", "control")]
+
+
+def parsed(line: str) -> argparse.Namespace:
+    """The options of a command line of ssbench-master."""
+    words = shlex.split(line)
+    return master_parser(words).parse_args(words)
 
 
 def scenario(folder: Path, **keys: Any) -> Path:

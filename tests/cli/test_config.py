@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from pathlib import Path
 
 import pytest
 
-from ssbench.cli.commands import master_parser
 from ssbench.cli.config import run_config
 from ssbench.commands.run import search_config, sweep_config
 from ssbench.core.errors import UsageError
 from ssbench.runner.config import RunConfig, SearchConfig
 from ssbench.storage.swift.options import login_options, plan_login
+from tests.cli.shell import parsed
 from tests.fakes.terminal import must_be_line, steering
 
 LOGIN = "-A http://h/auth -U a:u -K s3cret"
 
 
-def ns(line: str) -> argparse.Namespace:
-    words = line.split()
-    return master_parser(words).parse_args(words)
-
-
 def config(words: str, environ: dict[str, str] | None = None) -> RunConfig:
-    return sweep_config(ns(f"run-scenario -f very_small {words}"), environ or {})
+    return sweep_config(parsed(f"run-scenario -f very_small {words}"), environ or {})
 
 
 def search(words: str) -> tuple[RunConfig, SearchConfig]:
-    return search_config(ns(f"find-limit -f very_small --noop {words}"), {})
+    return search_config(parsed(f"find-limit -f very_small --noop {words}"), {})
 
 
 def test_without_options_a_run_has_the_defaults_of_its_type() -> None:
@@ -68,7 +62,7 @@ def test_a_scenario_that_does_not_exist_is_named() -> None:
 
 def test_options_are_checked_before_the_scenario_is_read(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="standard output is for the report"):
-        run_config(ns(f"run-scenario -f {tmp_path}/none --noop -s -"), {})
+        run_config(parsed(f"run-scenario -f {tmp_path}/none --noop -s -"), {})
 
 
 # Searches -----------------------------------------------------------------------------------
@@ -156,7 +150,7 @@ def test_no_repr_holds_a_secret() -> None:
 
 
 SECRETS = ("ST_KEY", "OS_PASSWORD", "OS_AUTH_TOKEN", "OS_APPLICATION_CREDENTIAL_SECRET")
-RUN = ns("run-scenario -f very_small")
+RUN = parsed("run-scenario -f very_small")
 
 
 def environment_used(data: bytes) -> None:

@@ -15,12 +15,7 @@ from ssbench.cli.parser import LETTERS
 from ssbench.cli.worker_options import WORKER, worker_parser
 from ssbench.commands.bench.settings import bench_words
 from ssbench.commands.transfer.settings import upload_words
-from tests.cli.shell import Shell
-
-
-def master(text: str) -> argparse.Namespace:
-    words = text.split()
-    return master_parser(words).parse_args(words)
+from tests.cli.shell import Shell, parsed
 
 
 @pytest.mark.parametrize(
@@ -90,7 +85,7 @@ def master(text: str) -> argparse.Namespace:
     ],
 )  # fmt: skip
 def test_command_lines_of_the_master(line: str, values: dict[str, object]) -> None:
-    ns = vars(master(line))
+    ns = vars(parsed(line))
     assert {name: ns[name] for name in values} == values
 
 
@@ -112,7 +107,7 @@ def test_verbose_and_quiet_may_precede_or_follow_the_command(command: str) -> No
         (False, True, [f"-q {line}", f"{line} -q", f"{line} --quiet"]),
     ):
         for each in lines:
-            found = master(each)
+            found = parsed(each)
             assert (found.verbose, found.quiet) == (loud, quiet), each
 
 
@@ -280,16 +275,15 @@ def test_an_invalid_value_is_named_with_the_valid_ones(words: str, says: str, sh
     assert f"argument {says}" in said.err.splitlines()[0]
 
 
-def remote(*words: str) -> argparse.Namespace:
-    line = ["run-scenario", "-f", "s", *words]
-    return master_parser(line).parse_args(line)
+def remote(words: str) -> argparse.Namespace:
+    return parsed(f"run-scenario -f s {words}")
 
 
 def test_hosts_of_workers_may_be_in_a_file(shell: Shell) -> None:
     hosts = shell.folder / "hosts.txt"
     hosts.write_text("# our hosts\nbench-{1..2}:4\nme@other\n")
-    listed = remote("--ssh-workers", f"@{hosts}").ssh_workers
-    assert listed == remote("--ssh-workers", "bench-1:4,bench-2:4,me@other").ssh_workers
+    listed = remote(f"--ssh-workers @{hosts}").ssh_workers
+    assert listed == remote("--ssh-workers bench-1:4,bench-2:4,me@other").ssh_workers
     for content, why in (
         (b"\xff", "is not UTF-8 text"),
         (b"a:0", "a:0"),
@@ -304,7 +298,7 @@ def test_hosts_of_workers_may_be_in_a_file(shell: Shell) -> None:
 
 
 def test_a_command_for_ssh_has_the_quotes_of_a_shell(shell: Shell) -> None:
-    words = remote("--ssh-workers", "a", "--ssh-command", "ssh -i '~/my keys/bench'").ssh_command
+    words = remote("""--ssh-workers a --ssh-command "ssh -i '~/my keys/bench'" """).ssh_command
     assert words == ("ssh", "-i", "~/my keys/bench")
     for text in ("", " ", "ssh '"):
         said = shell("run-scenario", "-f", "s", "--ssh-command", text)

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
-
 import pytest
 
-from ssbench.cli.commands import master_parser
 from ssbench.cli.config import store_options
 from ssbench.cli.master import main
 from ssbench.core.errors import UsageError
 from ssbench.storage.swift.options import login_options
-
-
-def ns(line: str) -> argparse.Namespace:
-    words = line.split()
-    return master_parser(words).parse_args(words)
+from tests.cli.shell import parsed
 
 
 def test_a_url_after_storage_is_a_storage_url() -> None:
     """``--storage`` was a short form of ``--storage-url``, as any beginning of an option is."""
-    chosen = store_options(ns("cleanup-containers --storage http://h/v1/A"), {})
+    chosen = store_options(parsed("cleanup-containers --storage http://h/v1/A"), {})
     assert (chosen.driver, login_options(chosen).storage_urls) == ("swift", ("http://h/v1/A",))
 
 
@@ -44,7 +37,7 @@ def test_a_url_after_storage_is_a_storage_url() -> None:
 )
 def test_options_of_other_stores_are_rejected(words: str, says: str) -> None:
     with pytest.raises(UsageError) as caught:
-        store_options(ns(f"run-scenario -f s {words}"), {})
+        store_options(parsed(f"run-scenario -f s {words}"), {})
     assert says in str(caught.value)
     assert "s3cret" not in str(caught.value)
 

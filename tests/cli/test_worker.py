@@ -8,8 +8,6 @@ import os
 import shlex
 import signal
 import socket
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -24,44 +22,8 @@ from ssbench.transport.key import CurveKey
 from ssbench.transport.parent_pipe import MasterAddress, address_line
 from ssbench.transport.sockets import Ports
 from tests.cli.shell import Shell
-from tests.fakes.scripted_master import ScriptedMaster, byes, host_master, jobs
-
-ROOT = Path(__file__).resolve().parents[2]
-
-
-def ports_of(ports: Ports) -> list[str]:
-    return [
-        "--zmq-work-port", str(ports.work), "--zmq-results-port", str(ports.results),
-        "--zmq-control-port", str(ports.control),
-    ]  # fmt: skip
-
-
-class Process:
-    """A worker process for this master; it is gone with the block.
-
-    :param pipe: it hears over this where the master is, instead of by its command line.
-    """
-
-    def __init__(self, master: ScriptedMaster, *words: str, pipe: int | None = None) -> None:
-        way = ports_of(master.transport.ports) if pipe is None else ["--parent-pipe", str(pipe)]
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "ssbench.cli.worker", *way, *words],
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            pass_fds=() if pipe is None else (pipe,), stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
-
-    def __enter__(self) -> Process:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.process.kill()
-        self.process.communicate()
-
-    def end(self) -> tuple[int, str]:
-        """Status and what it said, once it has ended."""
-        _, err = self.process.communicate(timeout=60)
-        assert "Traceback" not in err
-        return self.process.returncode, err
+from tests.cli.worker_processes import end, group, joined
+from tests.fakes.scripted_master import byes, host_master, jobs
 
 
 @pytest.mark.parametrize(
@@ -225,13 +187,13 @@ def test_the_master_of_a_group_is_on_the_command_line_or_at_the_end_of_a_pipe(
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_a_worker_cleanly(number: signal.Signals) -> None:
-    with host_master() as master, Process(master, "me") as worker:
+    with joined("me") as (master, process):
         hello = master.expect(Hello)
         assert (hello.worker_id, hello.concurrency) == ("me", 64)
-        assert hello.pid == worker.process.pid
-        worker.process.send_signal(number)
+        assert hello.pid == process.pid
+        process.send_signal(number)
         assert master.expect(Bye).reason == number.name
-        status, said = worker.end()
+        status, said = end(process)
         assert status == 0
         assert f"Exiting: {number.name}" in said
 
@@ -239,39 +201,37 @@ def test_a_signal_ends_a_worker_cleanly(number: signal.Signals) -> None:
 def test_a_worker_of_nohup_stays_when_its_terminal_is_gone() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does; processes inherit it
     try:
-        with host_master() as master, Process(master, "me") as worker:
+        with joined("me") as (master, process):
             master.expect(Hello)
-            worker.process.send_signal(signal.SIGHUP)
-            worker.process.send_signal(signal.SIGTERM)
+            process.send_signal(signal.SIGHUP)
+            process.send_signal(signal.SIGTERM)
             assert master.expect(Bye).reason == "SIGTERM"
-            assert worker.end()[0] == 0
+            assert end(process)[0] == 0
     finally:
         signal.signal(signal.SIGHUP, before)
 
 
 def test_a_worker_ends_with_its_parent() -> None:
     read_end, write_end = os.pipe()
-    with host_master() as master, Process(master, "child", pipe=read_end) as worker:
+    words = ["--parent-pipe", str(read_end), "child"]
+    with host_master() as master, group(*words, pass_fds=(read_end,)) as process:
         os.close(read_end)
         os.write(write_end, address_line(master.transport).encode())
         master.expect(Hello)
         os.close(write_end)
-        assert worker.end()[0] == 0
+        assert end(process)[0] == 0
         assert byes(master) == ["the process that started it has ended"]
 
 
 @pytest.mark.parametrize("jobs_to_profile", ["2", "1000"], ids=["some", "more than there are"])
 def test_the_first_jobs_are_profiled(jobs_to_profile: str) -> None:
-    with (
-        host_master() as master,
-        Process(master, "-p", jobs_to_profile, "me") as worker,
-    ):
+    with joined("-p", jobs_to_profile, "me") as (master, process):
         incarnation = master.begin()
         master.send(jobs(1, 2, 3))
         master.expect(Results)
         master.broadcast(quit=True, workers={incarnation: (0, None)})
-        while worker.process.poll() is None:
+        while process.poll() is None:
             master.listen(0.1)  # again: ZeroMQ drops a control state while 16 wait to be sent
-        status, said = worker.end()
+        status, said = end(process)
         assert status == 0
         assert said.count("Profile of the worker: ") == 1

@@ -5,11 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import suppress
 from urllib.request import urlopen
 
 import psutil
@@ -24,35 +20,8 @@ from ssbench.core.model import WorkerExit
 from ssbench.host.process import HostLimits, usable_cores
 from ssbench.transport.key import CurveKey
 from ssbench.transport.parent_pipe import GroupStarted, address_line, from_line
-from tests.cli.test_worker import ports_of
-from tests.fakes.scripted_master import ScriptedMaster, byes, host_master
-
-ROOT = Path(__file__).resolve().parents[2]
-END_S = 60
-
-
-@contextmanager
-def joined(*words: str) -> Iterator[tuple[ScriptedMaster, subprocess.Popen[str]]]:
-    """A master, and a group that connects to it."""
-    with (
-        host_master() as master,
-        group(*ports_of(master.transport.ports), *words) as process,
-    ):
-        yield master, process
-
-
-@contextmanager
-def group(*words: str, **more: object) -> Iterator[subprocess.Popen[str]]:
-    """A process with these options; it and its workers are gone with the block."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "ssbench.cli.worker", *words],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "SSH_CONNECTION": "192.0.2.7 1 192.0.2.8 22"},
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more,
-    ) as process:  # fmt: skip
-        try:
-            yield process
-        finally:
-            process.kill()
+from tests.cli.worker_processes import END_S, end, group, joined
+from tests.fakes.scripted_master import ScriptedMaster, byes
 
 
 def hellos(master: ScriptedMaster, count: int) -> dict[str, Hello]:
@@ -61,13 +30,6 @@ def hellos(master: ScriptedMaster, count: int) -> dict[str, Hello]:
         hello = master.expect(Hello)
         found[hello.worker_id] = hello
     return found
-
-
-def end(process: subprocess.Popen[str]) -> tuple[int, str]:
-    """Status and standard error."""
-    _, err = process.communicate(timeout=END_S)
-    assert "Traceback" not in err
-    return process.returncode, err
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
