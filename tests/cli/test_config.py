@@ -57,7 +57,7 @@ def test_options_that_exclude_each_other_are_named(words: str, says: str) -> Non
 
 def test_a_scenario_that_does_not_exist_is_named() -> None:
     with pytest.raises(UsageError, match="no-such: no such file or canned scenario"):
-        run_config(ns("run-scenario -f no-such --noop"), {})
+        run_config(parsed("run-scenario -f no-such --noop"), {})
 
 
 def test_options_are_checked_before_the_scenario_is_read(tmp_path: Path) -> None:
