@@ -108,8 +108,9 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 def answer(parent: str, memory: str, place: str, argument: str) -> NoReturn:
     """Write the result of the call to standard output."""
-    out = os.dup(1)
-    os.dup2(2, 1)  # nothing else goes there
+    out, null = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    for each in (1, 2):  # what Python prints as it dies of a response is not for the user
+        os.dup2(null, each)
     try:
         _end_with(int(parent))
         _limit_memory(int(memory))

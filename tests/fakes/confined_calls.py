@@ -15,7 +15,8 @@ _LIMIT = "import resource; print(*resource.getrlimit(resource.RLIMIT_DATA))"
 
 def echo(argument: str) -> bytes:
     """Argument, a variable and folder, beside other output."""
-    print("a line of the library", flush=True)
+    for stream in (sys.stdout, sys.stderr):
+        print("a line of the library", file=stream, flush=True)
     return f"{argument} {os.environ['NAME']} {os.getcwd()}".encode()
 
 

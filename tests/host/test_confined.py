@@ -36,7 +36,7 @@ def test_the_result_comes_without_other_output(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", ["", *sys.path])
     assert call("echo", "{}") == f"{{}} value {tmp_path}\n".encode()
-    assert capfd.readouterr().out == ""
+    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize(("name", "argument"), [
