@@ -20,6 +20,7 @@ from ssbench.core.errors import AuthError, RejectedError, UsageError
 from ssbench.core.hiding import Secrets
 from ssbench.core.option import with_scheme
 from ssbench.core.settings import Credentials
+from ssbench.core.text import shortened
 from ssbench.storage.base import Access
 from ssbench.storage.http.session import SameHostSession, reason_of
 from ssbench.storage.options import (
@@ -45,6 +46,7 @@ PLUGINS = {
 _MALFORMED = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
 
 _NO_WORD = 12  #: characters of a secret
+_CATALOG_SHOWN = 1000  #: characters of what a catalog has
 
 #: In a storage URL of clouds.yaml: the ID of the project.
 _PROJECT = "%(project_id)s"
@@ -330,4 +332,5 @@ def _describe_catalog(access: Any, service_type: str) -> str:
         for e in catalog.get(service_type, ())
     }
     text = ", ".join(sorted(offered)) if offered else f"only {', '.join(sorted(catalog))}"
-    return "the catalog has " + "".join(c if c.isprintable() else "?" for c in text)
+    shown = shortened("".join(c if c.isprintable() else "?" for c in text), _CATALOG_SHOWN)
+    return f"the catalog has {shown}"

@@ -226,6 +226,14 @@ def test_a_catalog_that_repeats_the_password_does_not_show_it(catalog: Any) -> N
     assert "***" in said or "repeats the key" in said
 
 
+def test_a_catalog_of_any_length_is_a_short_message(v3: KeystoneV3) -> None:
+    entry = {"name": "x", "id": "1", "endpoints": []}
+    v3.catalog = [{**entry, "type": f"type{number}"} for number in range(10_000)]
+    said = failure(new3(v3))
+    assert "only type0, type1, type10" in said
+    assert len(said) < 2000
+
+
 # --- no authentication at all
 
 
