@@ -521,12 +521,15 @@ class S3Client(HttpClient):
             listing = response.check("ListMultipartUploadsResult", timing)
             page = [
                 OpenUpload(
-                    name_in(listing, record.get("Key", "")).removeprefix(place.prefix),
+                    name_in(listing, record.get("Key", "")),
                     record.get("UploadId", ""),
                     time_of(record.get("Initiated", "")),
                 )
                 for record in listing.of("Upload")
             ]
+            if not all(each.name.startswith(place.prefix + prefix) for each in page):
+                raise malformed("a listing of the prefix that was requested", timing)
+            page = [each._replace(name=each.name.removeprefix(place.prefix)) for each in page]
             if found and page and page[-1] == found[-1]:
                 raise malformed("a listing that goes on after its marker", timing)
             found += page

@@ -203,6 +203,12 @@ def test_a_store_that_ignores_the_marker_of_an_upload_is_refused() -> None:
         asked(lambda admin: admin.open_uploads("c_000000", ""), page, page, page)
 
 
+@pytest.mark.parametrize("name", ["d/a", "a", "../c/a"])
+def test_open_uploads_outside_of_the_prefix_are_none_of_ours(name: str) -> None:
+    with pytest.raises(StorageError, match="expected a listing of the prefix that was requested"):
+        asked(lambda admin: admin.open_uploads("c", ""), page_of("c/a", name), bucket="bench")
+
+
 LISTED = b"<ListBucketResult><IsTruncated>false</IsTruncated>%s</ListBucketResult>"
 EMPTY = ok(LISTED % b"")
 MARKED = ok(LISTED % b"<Contents><Key>.ssbench</Key></Contents>")
