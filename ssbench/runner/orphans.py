@@ -416,7 +416,7 @@ def find_orphaned(
             for page in _listed(client, orphans, container):
                 listed += len(page)
                 show(f"Listing {printable(container)}: {plural(listed, 'object')} of the run")
-            uploads = [*open_uploads(client, container)] if orphans.in_parts else ()
+            uploads = open_uploads(client, container) if orphans.in_parts else ()
             named = sum(orphans.has_upload(container, each) for each in uploads)
             found.containers[container] = listed
             if marked:

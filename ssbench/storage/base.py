@@ -482,14 +482,16 @@ def delete_versions(
     """Delete versions and delete markers of a container, but none of our own mark; returns those
     that are left.
 
-    Where a version is left, so are the markers of its object: without them it would be there again.
+    Where a version is left, so is the newest marker of its object: without it, it would be there
+    again. All others are deleted as they are listed, since there may be any number of them.
 
     :param most: entries of the listing.
     :param on_deleted: called with numbers of versions that were deleted, also before an error.
     :raises StorageError: of the store; or status 503: it is too busy to delete one.
     """
     kept, before = list[Kept](), list[ListedVersion]()
-    markers = list[ListedVersion]()  # of objects whose versions are not all deleted yet
+    #: The newest marker of an object whose versions are not all deleted yet, by its name.
+    newest: dict[str, ListedVersion] = {}
     names: set[str] = set()  # of those that are left
 
     def delete(some: list[ListedVersion]) -> list[Kept]:
@@ -504,12 +506,14 @@ def delete_versions(
 
     # A page is deleted after the next one was listed, which begins behind its last entry.
     for page in chain(all_versions(partial(admin.list_versions, container), container, most), [()]):
-        left = delete([each for each in before if not each.is_marker])
+        for each in before:
+            if each.is_marker:
+                newest.setdefault(each.name, each)
+        left = delete([each for each in before if each is not newest.get(each.name)])
         names |= {each.version.name for each in left}
-        markers += [each for each in before if each.is_marker]
-        unfinished = page[0].name if page else None  # further versions of it follow
-        delete([each for each in markers if each.name not in {*names, unfinished}])
-        markers = [each for each in markers if each.name == unfinished]
+        unfinished = page[0].name if page else ""  # further versions of it follow
+        delete([each for name, each in newest.items() if name not in {*names, unfinished}])
+        newest = {name: each for name, each in newest.items() if name == unfinished}
         before = [*filter(is_chosen, page)]
     return kept
 

@@ -109,6 +109,19 @@ def test_a_delete_marker_goes_after_all_versions_on_later_pages(
     assert storage.deleted == deleted
 
 
+@pytest.mark.parametrize("locked", [(), ("1",)])
+def test_no_more_markers_of_an_object_are_held_than_its_newest(locked: tuple[str, ...]) -> None:
+    """A store may list any number of them."""
+    storage = VersionedStorage(filled(), *locked)
+    markers = [f"marker{number}" for number in range(5)]
+    listed = [*markers, "3", "marker5", "2", "marker6", "1"]
+    storage.versions = [ListedVersion("a", id_, False, "marker" in id_) for id_ in listed]
+    client = RetryingClient(storage, 2, retries=0, stopping=lambda: False)
+    Deletions(client, lambda: None).delete_versions("c", lambda version: True)
+    rest = [*listed[1:], listed[0]]
+    assert storage.deleted == (rest[:-2] if locked else rest)
+
+
 def test_versions_that_a_busy_store_keeps_are_deleted_later() -> None:
     storage = VersionedStorage(filled())
     storage.busy = ["1", "1", "marker"]

@@ -339,6 +339,40 @@ def test_stopping_ends_resume_cleanup() -> None:
 IN_PARTS = replace(SCENARIO, large_object=LargeObject(above=0, segment=1))
 
 
+class EndlessUploads(MemoryStorage):
+    """Lists open uploads in pages, and counts the names that are held at a time."""
+
+    held = most = 0
+
+    def open_uploads(self, container: str, after: str) -> list[OpenUpload]:
+        first = int(after or 0)
+        return [OpenUpload(HeldName(self, number), "1") for number in range(first, first + 100)]
+
+
+class HeldName(str):
+    storage: EndlessUploads
+
+    def __new__(cls, storage: EndlessUploads, number: int) -> HeldName:
+        name = super().__new__(cls, f"{number + 1:09d}")
+        name.storage = storage
+        storage.held += 1
+        storage.most = max(storage.most, storage.held)
+        return name
+
+    def __del__(self) -> None:
+        self.storage.held -= 1
+
+
+def test_open_uploads_are_not_all_held_at_once() -> None:
+    store = MemoryStore()
+    store.add("b_000001", marker=True)
+    storage = EndlessUploads(store)
+    endless = client(storage, listed_max=5000)
+    with pytest.raises(StorageError, match="open uploads of b_000001: the listing has no end"):
+        find_orphaned(endless, OrphanedObjects(IN_PARTS, RUN))
+    assert storage.most <= 300  # two pages, and one that is being made
+
+
 def test_an_upload_of_an_initial_object_stays_where_times_are_not_known() -> None:
     """A run of which only results were read, and a store that reports no time of uploads."""
     left = OrphanedObjects(IN_PARTS, RUN)
