@@ -46,9 +46,6 @@ def test_the_call_tree_has_callers_first_and_leaves_out_calls_that_only_pass_on(
         (0, "loop", 10, 95), (1, "decode", 50, 50), (1, "send", 30, 30), (1, "decode", 5, 5),
         (0, "(other threads)", 5, 5),
     ]  # fmt: skip
-
-
-def test_the_call_tree_is_cut_at_the_least_time() -> None:
     assert [each.function for each in call_tree(STACKS, 30)] == ["loop", "decode", "send"]
 
 

@@ -81,12 +81,6 @@ A, B = RejectedPeer("192.0.2.1", 5, NO_KEY), RejectedPeer("192.0.2.2", 5, OTHER_
 NAMELESS = RejectedPeer("", 5, NO_KEY)
 
 
-def test_each_address_is_logged_once() -> None:
-    rejected = RejectedPeers()
-    assert len(rejected.lines([A, B, A, B._replace(port=6)], 0.0)) == 2
-    assert rejected.lines([A, B], 100.0, last=True) == []
-
-
 def test_at_most_ten_addresses_are_logged() -> None:
     peers = [RejectedPeer(f"192.0.2.{n}", 5, NO_KEY) for n in range(200)]
     lines = RejectedPeers().lines(peers, 0.0)
@@ -94,19 +88,19 @@ def test_at_most_ten_addresses_are_logged() -> None:
     assert lines[-1] == "Rejected peers at more than 10 addresses; no more are named"
 
 
-def test_a_peer_of_unknown_address_is_logged_after_a_wait() -> None:
+def test_each_address_is_logged_once_and_an_unknown_one_after_a_wait() -> None:
+    rejected = RejectedPeers()
+    assert len(rejected.lines([A, B, A, B._replace(port=6)], 0.0)) == 2
+    assert rejected.lines([A, B], 100.0, last=True) == []
     rejected = RejectedPeers()
     assert rejected.lines([NAMELESS], 10.0) == []
     assert rejected.lines([], 11.0) == []
     (line,) = rejected.lines([], 13.5)
     assert "an unknown address, port" in line
     assert rejected.lines([NAMELESS], 99.0, last=True) == []
-
-
-def test_a_missed_address_that_is_known_later_is_logged_once() -> None:
     rejected = RejectedPeers()
     assert rejected.lines([NAMELESS], 10.0) == []
-    assert len(rejected.lines([A], 11.0)) == 1
+    assert len(rejected.lines([A], 11.0)) == 1, "its address is known by then"
     assert rejected.lines([], 99.0, last=True) == []
 
 

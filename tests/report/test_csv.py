@@ -61,6 +61,7 @@ def sheet(records: list[Record], host: tuple[str, str]) -> list[dict[str, str]]:
 
 
 def test_the_sheet_of_a_host_has_the_columns_of_dstat_and_a_row_for_each_second() -> None:
+    """By the wall clock, and with figures of this host only."""
     records = runs.normal()
     assert hosts_of(records) == [("bench-01", "b007")]
     rows = sheet(records, ("bench-01", "b007"))
@@ -68,9 +69,6 @@ def test_the_sheet_of_a_host_has_the_columns_of_dstat_and_a_row_for_each_second(
     names = "usr sys idl wai hiq siq stl used buff cach free read writ recv send in out int csw"
     assert list(rows[0]) == ["host", "time", "epoch", "phase", *names.split()]
     assert rows[0]["usr"] == ""  # not recorded by earlier versions
-
-
-def test_the_sheet_has_time_by_the_wall_clock_and_figures_of_one_host_only() -> None:
     begin = PhaseRecord(Phase.POPULATE, 1_795_000_000.0, 4)
     mine = {"interval_s": 1.0, "cpu_user_percent": 12.3456, "memory_used_bytes": 5e9}
     records = [

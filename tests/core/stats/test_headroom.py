@@ -149,16 +149,12 @@ def test_cores_used_by_ssbench_are_not_counted_as_others() -> None:
     assert not HostLoad("h", 80.0, 78.0, 0.0).taken
 
 
-def test_operations_failed_by_own_shortage_make_the_load_generator_the_bottleneck() -> None:
-    assert judge([], 1).headroom is Headroom.NONE
-    verdict = judge([process(*[CALM] * 3)], 44)
-    assert (verdict.headroom, verdict.own_failures) == (Headroom.NONE, 44)
-
-
-def test_a_load_generator_without_workers_is_the_bottleneck() -> None:
-    assert judge([], workers_gone=True).headroom is Headroom.NONE
-    verdict = judge([process(*[CALM] * 3)], workers_gone=True)
-    assert (verdict.headroom, verdict.workers_gone) == (Headroom.NONE, True)
+def test_own_failures_and_workers_that_are_gone_make_the_load_generator_the_bottleneck() -> None:
+    calm = process(*[CALM] * 3)
+    for processes in ([], [calm]):
+        failed, gone = judge(processes, 44), judge(processes, workers_gone=True)
+        assert (failed.headroom, failed.own_failures) == (Headroom.NONE, 44)
+        assert (gone.headroom, gone.workers_gone) == (Headroom.NONE, True)
 
 
 # The figures of hosts

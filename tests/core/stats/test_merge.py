@@ -134,20 +134,6 @@ def test_other_scenarios_are_refused_with_what_differs() -> None:
     check(parts_of(one, changed(other, **free)))
 
 
-def test_the_same_run_twice_is_refused() -> None:
-    assert faults(lasting(1), lasting(1)) == "b.stat.gz: is the same run as a.stat.gz"
-
-
-def test_runs_one_after_the_other_are_refused() -> None:
-    found = faults(lasting(1), lasting(2, later_s=13))
-    assert found.startswith("b.stat.gz: its load began 3.0 s after that of a.stat.gz had ended")
-
-
-def test_a_run_whose_load_never_began_or_ended_is_refused() -> None:
-    assert faults(lasting(1), lasting(2)[:3]) == "b.stat.gz: unknown when its load began and ended"
-    assert faults(lasting(1), lasting(2)[1:]) == "b.stat.gz: has no header"
-
-
 def test_results_of_other_columns_are_added_up() -> None:
     """A release before or after may know fewer or more."""
     one, other = lasting(1), lasting(2)
@@ -159,6 +145,19 @@ def test_results_of_other_columns_are_added_up() -> None:
             other[at] = replace(record, names=names, packed=packed)
     stats = merge(one, other)
     assert (stats.total().count, stats.unaccounted, stats.run.damage) == (1000, 0, [])
+
+
+@pytest.mark.parametrize(
+    ("other", "fault"),
+    [
+        (lasting(1), "is the same run as a.stat.gz"),
+        (lasting(2, later_s=13), "its load began 3.0 s after that of a.stat.gz had ended"),
+        (lasting(2)[:3], "unknown when its load began and ended"),
+        (lasting(2)[1:], "has no header"),
+    ],
+)
+def test_runs_that_are_none_of_one_load_are_refused(other: list[Record], fault: str) -> None:
+    assert faults(lasting(1), other).startswith(f"b.stat.gz: {fault}")
 
 
 @pytest.mark.parametrize("keys", [{"user_count": "many"}, {"stages": 3}, {"groups": [1]}])
