@@ -136,10 +136,13 @@ class Listener:
 
 
 @pytest.mark.parametrize(
-    ("words", "place"),
-    [([], (None, 13583)), (["127.0.0.1:5"], ("127.0.0.1", 5)), (["9"], (None, 9))],
+    ("words", "place", "has_key"),
+    [
+        ([], (None, 13583), False),
+        (["127.0.0.1:5"], ("127.0.0.1", 5), True),
+        (["9"], (None, 9), False),
+    ],
 )
-@pytest.mark.parametrize("has_key", [False, True])
 def test_a_server_for_check_network_listens_until_a_signal(
     words: list[str],
     place: tuple[str | None, int],

@@ -238,19 +238,18 @@ def test_a_folder_of_others_is_not_written_to(folder: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("target", "why"), [("file_0.txt", "Not a directory"), ("x" * 300, "File name too long")]
+    ("changes", "why"),
+    [
+        ({"method": "write", "target": "file_0.txt"}, "Not a directory"),
+        ({"method": "write", "target": "x" * 300}, "File name too long"),
+        ({"method": "read", "files": (8,)}, "files=8"),
+        ({"method": "read", "folder": "hollow"}, "make a folder with gen-files"),
+    ],
 )
-def test_a_target_that_is_no_folder_is_a_usage_error(folder: Path, target: str, why: str) -> None:
+def test_folders_that_can_not_be_measured_are_usage_errors(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], why: str
+) -> None:
+    monkeypatch.chdir(folder)
+    Path("hollow").mkdir()
     with pytest.raises(UsageError, match=why):
-        [*measure(FilesConfig(method="write", folder=str(folder), target=str(folder / target)))]
-
-
-def test_a_sweep_needs_as_many_files(folder: Path) -> None:
-    (folder / "file_3.txt").unlink()
-    with pytest.raises(UsageError, match="files=7"):
-        [*measure(FilesConfig(method="read", folder=str(folder), files=(7,)))]
-
-
-def test_a_folder_without_files_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="make a folder with gen-files"):
-        [*measure(FilesConfig(method="read", folder=str(tmp_path)))]
+        [*measure(FilesConfig(**{"folder": ".", **changes}))]
