@@ -236,6 +236,39 @@ def test_statistics_of_this_process_are_not_limited() -> None:
     assert not stats.total(OTHERS).operations
 
 
+def _of_few_rows(*records: Record) -> RunStats:
+    """Statistics that have room for 20 rows of a table, and for 100 seconds."""
+    return RunStats.of([PHASE, *records], budget=Budget(lambda: 0, MEMORY // 100))
+
+
+def test_size_classes_causes_and_operations_beyond_the_limit_are_counted_together() -> None:
+    classes = _of_few_rows(*_rows(100, lambda n: {"size_class": n}))
+    assert classes.classes() == [OTHERS, *range(8)]
+    assert classes.total().operations == 100
+    causes = _of_few_rows(*_rows(100, lambda n: {"error": 1, "status": 400 + n}))
+    assert len(causes.errors) == 20 + 1
+    assert sum(each.count for each in causes.errors.values()) == 100
+    operations = _of_few_rows(*_rows(100, lambda n: {"operation": n % 10}))
+    assert operations.series.operations == [OTHERS, 0]
+
+
+def test_sources_beyond_the_limit_are_counted_together() -> None:
+    one, *others = (result(0, url=n, transaction_id=b"") for n in range(100))
+    for between, most in (([], 20), (_marks(1, "stage"), 19)):  # 19: the worker is known before
+        stats = _of_few_rows(batch([one]), *between, batch(others))
+        found = stats.breakdown.sums("url")
+        assert sorted(found) == [OTHERS, *range(most)]
+        assert sum(each.operations for each in found.values()) == 100
+
+
+def test_failures_beyond_the_seconds_of_a_series_are_in_none() -> None:
+    stats = _of_few_rows(*_rows(20, lambda n: {"start_ns": n * 10 * SECOND_NS, "error": 1}))
+    assert sorted(second for _kind, _status, second in stats.breakdown.errors) == [
+        *range(0, 100, 10)
+    ]
+    assert stats.total().errors == 20
+
+
 #: More records than are kept, by what is said of the rest.
 MANY: dict[str, Callable[[], list[Record]]] = {
     "stages": lambda: _marks(5000, "stage"),

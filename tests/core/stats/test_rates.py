@@ -14,6 +14,7 @@ from ssbench.core.model import Phase, Result
 from ssbench.core.operations import READ
 from ssbench.core.records import MarkRecord, PhaseRecord, Record
 from ssbench.core.scenario.scenario import Scenario
+from ssbench.core.stats.budget import Budget
 from ssbench.core.stats.findings import arrivals
 from ssbench.core.stats.results import PhaseResults
 from ssbench.core.stats.run_stats import RunStats
@@ -316,6 +317,18 @@ def test_malformed_times_neither_break_a_rate_nor_fill_memory() -> None:
         last.add(list(rows.groups()))
     assert last.at_ns == 0
     assert "65536 rows" in repr(last)
+
+
+def test_rows_that_cross_more_edges_than_there_is_time_for_count_where_they_began() -> None:
+    budget = Budget(lambda: 0)
+    windows = Windows(Scenario.of_header({}), budget=budget)
+    for index in range(5):
+        windows.mark(MarkRecord(index * SECOND, "stage", index))
+    rows = [row(0, 5)] * 100
+    (group,) = PhaseResults([runs.batch(rows)], {}).groups()
+    assert [stage for stage, _ in windows.shares(group)] == [0, 1, 2, 3, 4]
+    budget.works(500_000)
+    assert [stage for stage, _ in windows.shares(group)] == [0]
 
 
 # Properties -----------------------------------------------------------------------------------
