@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import resource
+import stat
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -50,6 +51,30 @@ def test_a_folder_with_something_in_it_is_not_filled(folder: Path) -> None:
         generate(str(folder), 1, 1)
     with pytest.raises(SsbenchError, match="Not a directory"):
         generate(str(folder / "file_0.txt" / "x"), 1, 1)
+
+
+def test_no_files_go_where_a_link_of_another_user_leads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, shared = tmp_path / "mine", tmp_path / "shared"
+    mine.mkdir()
+    shared.mkdir()
+    (shared / "files").symlink_to(mine)
+    real = os.fstat
+
+    def fstat(file: int) -> os.stat_result:
+        """As if links were another user's."""
+        facts = real(file)
+        uid = os.geteuid() + stat.S_ISLNK(facts.st_mode)
+        return os.stat_result([*facts[:4], uid, *facts[5:10]])
+
+    monkeypatch.setattr("ssbench.host.files.os.fstat", fstat)
+    generate(str(shared / "files"), 1, 1)
+    (mine / "file_0.txt").unlink()
+    shared.chmod(0o1777)
+    with pytest.raises(SsbenchError, match="placed the link files there"):
+        generate(str(shared / "files"), 1, 1)
+    assert not any(mine.iterdir())
 
 
 def test_a_file_that_can_not_be_written_whole_is_an_error(tmp_path: Path) -> None:

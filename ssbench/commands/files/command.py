@@ -31,7 +31,7 @@ from ssbench.core.operations import CREATE, READ
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import bytes_text, in_unit, plural, printable
 from ssbench.core.workload.workload import NumberedWorkload
-from ssbench.host.files import open_file
+from ssbench.host.files import Place, open_file
 from ssbench.live.terminal import make_progress
 from ssbench.runner import execute, open_session
 from ssbench.runner.config import FREE_PORTS, RunConfig, RunPlan, ScenarioText
@@ -147,7 +147,7 @@ def generate(
     :param total: bytes of all files.
     :param show: called with what is done, often.
     :raises UsageError: there is something in the folder.
-    :raises SsbenchError: it can't be written.
+    :raises SsbenchError: it can't be written, or is a link of another user.
     """
     path = Path(folder)
     source = SyntheticSource(_PIECE)
@@ -159,7 +159,12 @@ def generate(
             raise UsageError(f"{printable(folder)}: is not empty; name a new folder")
         for number in range(file_count):
             name = _name(number)
-            with open(path / name, "xb") as file:
+            place = Place(str(path / name))
+            try:
+                created = place.open(os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+            finally:
+                place.close()
+            with open(created, "wb") as file:
                 for piece in source.pieces(name.encode(), 0, least + (number < longer)):
                     file.write(piece)
                     written += len(piece)
