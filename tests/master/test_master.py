@@ -110,17 +110,18 @@ class RecordingObserver(Observer):
 
 
 class Recorder:
-    """Keeps results; ``fault`` is raised at the next record of the kind ``fails_at``."""
+    """Keeps results; ``fault`` is raised at the next record of the kind ``fails_at``, or at a tick
+    where it is None."""
 
     def __init__(self) -> None:
         self.records: list[Record] = []
         self.batches = 0
         self.numbers: list[int] = []  #: of the operations
         self.fault: StatFileError | None = None
-        self.fails_at: type[Record] = ResultBatch
+        self.fails_at: type[Record] | None = ResultBatch
 
     def write(self, record: Record) -> None:
-        if self.fault and isinstance(record, self.fails_at):
+        if self.fault and self.fails_at and isinstance(record, self.fails_at):
             raise self.fault
         self.records.append(record)
 
@@ -131,7 +132,8 @@ class Recorder:
         self.numbers += unpack_results(unpack(packed))[0]
 
     def tick(self, now_s: float) -> None:
-        pass
+        if self.fault and self.fails_at is None:
+            raise self.fault
 
 
 class Scene:
@@ -462,8 +464,8 @@ def test_a_check_of_the_network_takes_only_the_answer_to_it() -> None:
 # What goes wrong --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [ResultBatch, MarkRecord, PhaseRecord])
-def test_a_stat_file_that_cannot_be_written_ends_the_run(kind: type[Record]) -> None:
+@pytest.mark.parametrize("kind", [ResultBatch, MarkRecord, PhaseRecord, None])
+def test_a_stat_file_that_cannot_be_written_ends_the_run(kind: type[Record] | None) -> None:
     with scene(driver=DRIVER) as here:
         here.thread_worker(concurrency=4)
         here.recorder.fails_at = kind
