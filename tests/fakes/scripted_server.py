@@ -37,7 +37,8 @@ class Peer:
         data = self.hear()
         length = int((re.search(rb"Content-Length: (\d+)", data) or [b"", b"0"])[1])
         while data and len(data) < data.index(b"\r\n\r\n") + 4 + length:
-            data += self.sock.recv(65536)
+            more = self.sock.recv(1 << 20)
+            data = data + more if more else b""
         return data
 
     def say(self, data: bytes) -> None:

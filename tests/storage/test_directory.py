@@ -9,21 +9,23 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import md5
 from pathlib import Path
+from typing import Any
 
 import pytest
-from msgspec.structs import asdict, replace
+from msgspec.structs import asdict
 
 from ssbench.core.errors import StorageError, UsageError
-from ssbench.core.model import SECOND_NS, ErrorKind, Job, SizeClass
+from ssbench.core.model import SECOND_NS, ErrorKind, Job, SizeClass, Timing
 from ssbench.core.naming import pack_names
 from ssbench.core.operations import CREATE, READ
 from ssbench.core.settings import StorageSettings
+from ssbench.storage.base import ObjectStore
 from ssbench.storage.directory import PIECE, DirectorySource, FileContents, SourceFile
 from ssbench.storage.http.verify import FOREIGN_ETAGS
-from ssbench.storage.registry import open_store
+from tests.contract.stores import driver_on, scripted_driver
 from tests.descriptors import open_descriptors
-from tests.fakes.drivers import driver_settings
-from tests.fakes.scripted_server import Peer, ScriptedServer, ok
+from tests.fakes.answered_store import Request, always, response
+from tests.fakes.scripted_server import Peer, ok
 
 NAMES = ["large", "deep/small", "empty"]
 SIZES = [3 * PIECE + 5, 100, 0]
@@ -38,21 +40,22 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def settings(folder: Path, url: str = "", **contents: object) -> StorageSettings:
+def facts(folder: Path, **contents: object) -> dict[str, Any]:
+    """Settings by which objects have the files as content."""
     newest_ns = max((folder / name).stat().st_ctime_ns for name in NAMES)
     given = {"path": str(folder), "prefix": "in/", "newest_ns": newest_ns, **contents}
-    return driver_settings(
-        urls=(url,), token="tk", sizes=(SizeClass("file", 0, max(SIZES), ((0, 1.0),), 3),),
-        names={
+    return {
+        "sizes": (SizeClass("file", 0, max(SIZES), ((0, 1.0),), 3),),
+        "names": {
             "kind": "listed", "containers": ["c"],
             "packed_names": pack_names([f"in/{name}" for name in NAMES]),
         },
-        contents=asdict(FileContents(**given)),  # type: ignore[arg-type]
-    )  # fmt: skip
+        "contents": asdict(FileContents(**given)),  # type: ignore[arg-type]
+    }  # fmt: skip
 
 
 def source(folder: Path, **contents: object) -> DirectorySource:
-    made = settings(folder, **contents)
+    made = StorageSettings(**facts(folder, **contents))
     return DirectorySource(made, FileContents(**made.contents))
 
 
@@ -204,47 +207,24 @@ def test_a_missing_folder_is_named(tmp_path: Path) -> None:
 # Sent by HTTP -----------------------------------------------------------------------------
 
 
-class Uploads:
-    """A driver on a server that takes uploads and keeps them."""
-
-    def __init__(self, port: int, folder: Path, **contents: object) -> None:
-        self.storage = open_store(settings(folder, f"http://127.0.0.1:{port}/v1/A", **contents))
-
-    def __call__(self, number: int = 0) -> object:
-        return self.storage.actions[CREATE](job(number), 0)
-
-
 @contextmanager
 def uploads(
-    folder: Path, heads: list[str], bodies: list[bytes], etag: str = "", damage: bool = False,
-    **contents: object,
-) -> Iterator[Uploads]:  # fmt: skip
-    """:param damage: what is read back is not what was sent."""
+    folder: Path, etag: str = "", damage: bool = False, **contents: object
+) -> Iterator[tuple[Callable[..., Timing], ObjectStore, list[Request]]]:
+    """Uploads a file by its number to a server that takes it; the driver, and the requests.
 
-    def serve(peer: Peer) -> None:
-        while data := peer.hear():
-            head, _, body = data.partition(b"\r\n\r\n")
-            heads.append(head.decode())
-            if head.startswith(b"GET"):
-                kept = bodies[-1][:-1] + b"?" if damage else bodies[-1]
-                peer.say(ok(kept))
-                continue
-            length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
-            while len(body) < length:
-                more = peer.sock.recv(1 << 20)
-                if not more:
-                    return
-                body += more
-            bodies.append(body)
-            shown = etag or md5(body).hexdigest()
-            peer.say(f"HTTP/1.1 201 Created\r\nContent-Length: 0\r\nETag: {shown}\r\n\r\n".encode())
+    :param etag: of each upload; "": the right one.
+    :param damage: what is read back is not what was sent.
+    """
 
-    with ScriptedServer(serve) as server:
-        made = Uploads(server.port, folder, **contents)
-        try:
-            yield made
-        finally:
-            made.storage.close()
+    def answer(request: Request) -> bytes:
+        if request.method == "GET":
+            sent = heard[-2].body
+            return ok(sent[:-1] + b"?" if damage else sent)
+        return response(201, ETag=etag or md5(request.body).hexdigest())
+
+    with driver_on("swift", answer, **facts(folder, **contents)) as (store, heard):
+        yield lambda number=0: store.actions[CREATE](job(number), 0), store, heard
 
 
 @pytest.fixture
@@ -262,49 +242,46 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_without_a_checksum_the_kernel_sends_large_files(folder: Path, calls: list[str]) -> None:
-    heads: list[str] = []
-    bodies: list[bytes] = []
-    with uploads(folder, heads, bodies) as upload:
+    with uploads(folder) as (upload, store, heard):
         for number in (0, 1, 2, 0):
             upload(number)
-        assert upload.storage.moving() == {}
+        assert store.moving() == {}
     assert set(calls[:1]) == {"sendfile"}
     assert calls.count("preadv") == 1  # of the small file
-    assert bodies == [(folder / NAMES[number]).read_bytes() for number in (0, 1, 2, 0)]
-    assert heads[1].startswith("PUT /v1/A/c/in%2Fdeep%2Fsmall HTTP/1.1")
+    files = [(folder / NAMES[number]).read_bytes() for number in (0, 1, 2, 0)]
+    assert [each.body for each in heard] == files
+    assert heard[1].line == "PUT /v1/a/c/in%2Fdeep%2Fsmall"
 
 
 def test_a_store_that_is_closed_keeps_no_folder_of_files_open(folder: Path) -> None:
     deep = str(folder / "deep")
-    with uploads(folder, [], []) as upload:
+    with uploads(folder) as (upload, _, _):
         upload(1)
         assert deep in {target for _, target in open_descriptors()}
     assert deep not in {target for _, target in open_descriptors()}
 
 
 def test_a_checksum_known_beforehand_is_sent(folder: Path, calls: list[str]) -> None:
-    heads: list[str] = []
     digest = md5((folder / "large").read_bytes()).digest()
-    with uploads(folder, heads, [], md5=digest + bytes(32)) as upload:  # zeros: unknown
-        assert [upload(number).items for number in (0, 1)] == [1, 0]  # type: ignore[attr-defined]
-    assert f"ETag: {digest.hex()}" in heads[0].split("\r\n")
-    assert "ETag" not in heads[1]
+    with uploads(folder, md5=digest + bytes(32)) as (upload, _, heard):  # zeros: unknown
+        assert [upload(number).items for number in (0, 1)] == [1, 0]
+    assert [each.headers.get("etag") for each in heard] == [digest.hex(), None]
     assert "sendfile" in calls
 
 
 def test_an_etag_of_another_content_is_corruption(folder: Path) -> None:
-    with uploads(folder, [], [], etag="0" * 32, damage=True, hashes=True) as upload:
+    with uploads(folder, etag="0" * 32, damage=True, hashes=True) as (upload, _, _):
         with pytest.raises(StorageError, match="large: the store's MD5 is 000") as caught:
             upload()
         assert caught.value.kind is ErrorKind.CORRUPT
 
 
 def test_right_content_under_a_foreign_etag_is_a_note_once(folder: Path) -> None:
-    with uploads(folder, [], [], etag="0" * 32, hashes=True) as upload:
+    with uploads(folder, etag="0" * 32, hashes=True) as (upload, _, _):
         with pytest.raises(StorageError) as noted:
             upload()
         assert (noted.value.kind, noted.value.detail) == (ErrorKind.NONE, FOREIGN_ETAGS)
-        assert upload().items == 0  # type: ignore[attr-defined]
+        assert upload().items == 0
 
 
 def test_a_file_that_is_cut_while_the_kernel_sends_it_ends_the_connection(
@@ -318,13 +295,12 @@ def test_a_file_that_is_cut_while_the_kernel_sends_it_ends_the_connection(
         return sent
 
     monkeypatch.setattr(os, "sendfile", cutting)
-    bodies: list[bytes] = []
-    with uploads(folder, [], bodies) as upload:
+    with uploads(folder) as (upload, _, heard):
         with pytest.raises(StorageError, match=r"while it was sent \(1,000 bytes, not") as caught:
             upload()
         assert (caught.value.kind, caught.value.sent) == (ErrorKind.SOURCE_FILE, True)
         upload(1)  # over a connection of its own
-    assert bodies == [(folder / "deep/small").read_bytes()]
+    assert [each.body for each in heard] == [(folder / "deep/small").read_bytes()]
 
 
 @pytest.mark.parametrize("hashes", [False, True])
@@ -339,25 +315,19 @@ def test_a_response_ends_an_upload_that_is_not_complete(
         peer.say(b"HTTP/1.1 413 Too large\r\nContent-Length: 0\r\n\r\n")
         peer.is_over(0.5)
 
-    with ScriptedServer(refuse) as server:
-        upload = Uploads(server.port, folder, hashes=hashes)
-        with pytest.raises(StorageError, match="PUT returned 413"):
-            upload()
-        upload.storage.close()
+    with (
+        scripted_driver("swift", refuse, **facts(folder, hashes=hashes)) as (store, _),
+        pytest.raises(StorageError, match="PUT returned 413"),
+    ):
+        store.actions[CREATE](job(), 0)
 
 
 def test_reads_are_compared_with_known_checksums(folder: Path) -> None:
-    def serve(peer: Peer) -> None:
-        while peer.hear():
-            peer.say(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
-
     known = md5(b"hello").digest() + b"\x01" * 16 + bytes(16)
-    with ScriptedServer(serve) as server:
-        made = settings(folder, f"http://127.0.0.1:{server.port}/v1/A", path="", md5=known)
-        storage = open_store(replace(made, verify=True))
+    given = facts(folder, path="", md5=known)
+    with driver_on("swift", always(ok(b"hello")), verify=True, **given) as (store, _):
         for number in (0, 2):
-            assert storage.actions[READ](job(number, READ), 0).bytes_moved == 5
+            assert store.actions[READ](job(number, READ), 0).bytes_moved == 5
         with pytest.raises(StorageError, match="c/in/deep/small: its MD5 is") as caught:
-            storage.actions[READ](job(1, READ), 0)
+            store.actions[READ](job(1, READ), 0)
         assert caught.value.kind is ErrorKind.CORRUPT
-        storage.close()
