@@ -28,8 +28,8 @@ def driver_settings(token: str = "", serial: int = 0, **values: Any) -> StorageS
 class WholeDriver:
     """What the hot half doesn't have is the cold half's."""
 
-    def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
-        self.hot = open_store(settings, seed)
+    def __init__(self, settings: StorageSettings) -> None:
+        self.hot = open_store(settings)
         self.cold = open_admin(settings)
 
     def __getattr__(self, name: str) -> Any:

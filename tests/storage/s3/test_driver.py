@@ -34,15 +34,14 @@ from ssbench.core.operations import (
     RANGE_READ,
     READ,
 )
-from ssbench.core.settings import Credentials, StorageSettings
+from ssbench.core.settings import StorageSettings
 from ssbench.storage.base import ListedVersion, StoreAdmin
 from ssbench.storage.http.response import LISTING_MAX
 from ssbench.storage.registry import open_admin, open_store
 from ssbench.storage.s3.client import AwsKeys, issue
 from tests.contract import stores
-from tests.contract.stores import OVER_HTTP
 from tests.fakes.answered_store import Answer, Request, response
-from tests.fakes.scripted_server import ScriptedServer, answering, ok
+from tests.fakes.scripted_server import answering, ok
 from tests.fakes.small_stores import Buckets
 from tests.storage.s3.test_sign import recomputed
 
@@ -56,17 +55,6 @@ def error(code: str, message: str = "m", more: str = "") -> str:
         f"<Error><Code>{code}</Code><Message>{message}</Message>{more}"
         "<RequestId>4442587FB7D0A2F9</RequestId></Error>"
     )
-
-
-# As Amazon S3 sends them.
-
-
-def settings(*urls: str, **own: Any) -> StorageSettings:
-    """Of a driver on a server that the test has."""
-    return StorageSettings(
-        "s3", "run1", "w1", SIZES, container_count=2, store={"urls": urls, **own},
-        credentials=(Credentials(1, None, OVER_HTTP["s3"].issued),),
-    )  # fmt: skip
 
 
 @contextmanager
@@ -208,15 +196,14 @@ def test_a_bulk_delete_over_two_buckets_is_two_requests() -> None:
 
 @pytest.mark.parametrize("last", [ok(GONE), response(403, error("AccessDenied"))])
 def test_a_bulk_delete_counts_the_reconnects_of_all_its_requests(last: bytes) -> None:
-    with ScriptedServer(answering(ok()), answering(ok(GONE), last)) as server:
-        store = open_store(settings(f"http://127.0.0.1:{server.port}"))
+    scripts = answering(ok()), answering(ok(GONE), last)
+    with stores.scripted_driver("s3", *scripts, paths=("",), sizes=SIZES) as (store, server):
         store.actions[READ](Job(1, READ, 0, 3, 0, 50), 0)
         server.wait_closed()
         try:
             found = store.actions[BULK_DELETE](Job(2, BULK_DELETE, 0, 3, 2, 50, others=(4,)), 0)
         except StorageError as failure:
             found = failure
-        store.close()
     assert found.reconnects == 1
 
 
@@ -500,11 +487,11 @@ def test_a_bucket_in_a_host_name_must_be_one(bucket: str) -> None:
 
 
 def test_neither_policies_nor_expiry_are_taken() -> None:
-    url = settings("http://127.0.0.1:9")
+    own = {"urls": ("http://127.0.0.1:9",)}
     with pytest.raises(UsageError, match="no storage policies"):
-        open_admin(StorageSettings("s3", placement="gold", store=url.store))
+        open_admin(StorageSettings("s3", placement="gold", store=own))
     with pytest.raises(UsageError, match="no delete_after"):
-        open_store(StorageSettings("s3", delete_after_s=5, store=url.store))
+        open_store(StorageSettings("s3", delete_after_s=5, store=own))
 
 
 @pytest.mark.parametrize(("region", "named"), [("us-east-1", False), ("eu-west-1", True)])
