@@ -109,6 +109,12 @@ def test_parquet_is_not_for_standard_output(stats: Path, shell: Shell) -> None:
     assert (said.status, said.out) == (2, "")
 
 
+def test_assets_without_a_page_are_a_usage_error(stats: Path, shell: Shell) -> None:
+    said = shell("report-scenario", stats, "--html-assets", shell.folder)
+    assert said.status == 2
+    assert "--html-assets does nothing without --html" in said.err
+
+
 @pytest.mark.parametrize(
     ("words", "option"),
     [
