@@ -204,6 +204,16 @@ def test_a_pass_that_fails_is_the_last_of_its_step(folder: Path) -> None:
     assert [(step.failed, step.passes) for step in steps] == [(0, 2)]
 
 
+def test_a_file_that_others_delete_meanwhile_is_an_error(folder: Path) -> None:
+    class Deletes(Recorder):
+        def results(self, columns: Sequence[Sequence[int]]) -> None:
+            Path(f"{folder}.ssbench", "file_0.txt").unlink(missing_ok=True)
+
+    with pytest.raises(SsbenchError, match=r"file_0.txt: No such file"):
+        [*measure(FilesConfig(method="write", folder=str(folder)), [Deletes()])]
+    assert [*folder.parent.iterdir()] == [folder]
+
+
 def test_a_series_of_passes_can_be_stopped(folder: Path) -> None:
     stop = Stop()
     steps = measure(FilesConfig(method="write", folder=str(folder), users=(1, 2)), stop=stop)

@@ -341,7 +341,7 @@ class _Measurement:
             passes += 1
             if failed:
                 break
-        found = [(self.target / _name(number)).lstat() for number in range(files) if not failed]
+        found = [_facts(self.target / _name(number)) for number in range(files) if not failed]
         return FilesStep(
             users,
             files,
@@ -397,6 +397,14 @@ class _Measurement:
                     storage.delete_container(self.target.name)
             finally:
                 session.wait_for("")
+
+
+def _facts(path: Path) -> os.stat_result:
+    """:raises SsbenchError: others have deleted it."""
+    try:
+        return path.lstat()
+    except OSError as error:
+        raise SsbenchError(f"{printable(str(path))}: {error.strerror}") from error
 
 
 def _seconds(result: "RunResult") -> float:
