@@ -20,15 +20,15 @@ from ssbench import statfile
 from ssbench.cli.console import tell
 from ssbench.cli.start import Signals
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
+from ssbench.core.sparse import SPARSE_MARK, SPARSE_NOTE, marked
 from ssbench.core.stats.budget import MEMORY
 from ssbench.core.stats.compare import comparison
-from ssbench.core.stats.thresholds import is_sparse
 from ssbench.core.text import latency_text, printable
 from ssbench.host.files import open_file
 from ssbench.live.web import Page, Query, WebServer
 from ssbench.report import render_html
 from ssbench.report.comparison import of_comparison
-from ssbench.report.model import SPARSE_MARK, SPARSE_NOTE, Report, time_text
+from ssbench.report.model import Report, time_text
 from ssbench.report.notes import unusual
 from ssbench.report.run import of_run
 from ssbench.runner.results import read_distinct, read_stats
@@ -131,9 +131,8 @@ def _row(file: StatFile) -> dict[str, Any]:
 
 
 def _percentile(figures: Mapping[str, Any], percent: int) -> str:
-    value = figures[f"p{percent}_s"]
-    few = is_sparse(percent, figures["operations"] - figures["errors"])
-    return f"{SPARSE_MARK * (few and value is not None)}{latency_text(value)}"
+    successes = figures["operations"] - figures["errors"]
+    return latency_text(marked(percent, figures[f"p{percent}_s"], successes))
 
 
 def _sort_values(file: StatFile) -> list[str | float | None]:

@@ -21,6 +21,7 @@ from msgspec import Struct
 
 from ssbench.core.columns import WIDTHS, unpack_column
 from ssbench.core.model import NONE_NS, ErrorKind, Phase, Result, identity_of_group
+from ssbench.core.sparse import marked
 
 if TYPE_CHECKING:
     from ssbench.core.records import EventRecord, RunHeader
@@ -213,8 +214,10 @@ def successes(
 
 
 def quantile_s(counts: Mapping[int, int], percent: float) -> float | None:
-    """The percentile (0 to 100) in seconds, within 3 %; None if there are no values."""
-    rank = sum(counts.values()) * percent / 100
+    """The percentile (0 to 100) in seconds, within 3 %, Sparse if it has few values beyond it; None
+    if there are no values."""
+    number = sum(counts.values())
+    rank = number * percent / 100
     if not rank:
         return None
     seen = 0
@@ -222,7 +225,7 @@ def quantile_s(counts: Mapping[int, int], percent: float) -> float | None:
         seen += counts[bucket]
         if seen >= rank:
             break
-    return None if bucket >= _INFINITE else middle_s(bucket)
+    return None if bucket >= _INFINITE else marked(percent, middle_s(bucket), number)
 
 
 def middle_s(bucket: int) -> float:

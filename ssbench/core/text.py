@@ -8,6 +8,8 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ssbench.core.sparse import SPARSE_MARK, Sparse
+
 if TYPE_CHECKING:
     from fractions import Fraction
 
@@ -211,12 +213,14 @@ def due_text(rate: float) -> str:
 
 
 def latency_text(seconds: float | None) -> str:
-    """About three digits: ``4.52 µs``, ``0.45 ms``, ``12.3 ms``, ``1.23 s``; ``-`` for None."""
+    """About three digits: ``4.52 µs``, ``0.45 ms``, ``12.3 ms``, ``1.23 s``; ``-`` for None, and
+    ``~12.3 ms`` where it is Sparse."""
     if seconds is None:
         return "-"
+    mark = SPARSE_MARK if isinstance(seconds, Sparse) else ""
     if seconds >= 0.9995:
-        return f"{seconds:.2f} s"
+        return f"{mark}{seconds:.2f} s"
     millis = seconds * 1000
     if 0 < millis < 0.009995:
-        return f"{millis * 1000:.2f} µs"
-    return f"{millis:.1f} ms" if millis >= 1 else f"{millis:.2f} ms"
+        return f"{mark}{millis * 1000:.2f} µs"
+    return f"{mark}{millis:.{1 if millis >= 1 else 2}f} ms"

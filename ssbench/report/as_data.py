@@ -20,6 +20,7 @@ from xml.etree import ElementTree as ET  # nosec B405 # only writes
 
 import msgspec
 
+from ssbench.core.sparse import Sparse
 from ssbench.core.text import printable
 from ssbench.report.model import (
     WORD,
@@ -30,7 +31,6 @@ from ssbench.report.model import (
     Report,
     Row,
     Section,
-    Sparse,
     Table,
     Unit,
     percent_text,

@@ -10,16 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from ssbench.core.sparse import SPARSE_MARK, Sparse
 from ssbench.core.text import printable, shortened, wrapped
 from ssbench.report.as_classic import run_text
 from ssbench.report.model import (
     LATENCY,
-    SPARSE_MARK,
     Column,
     Level,
     Report,
     Row,
-    Sparse,
     Table,
     shown_columns,
 )

@@ -13,6 +13,7 @@ from statistics import fmean, median
 from typing import Any
 
 from ssbench.core.model import SECOND_NS
+from ssbench.core.sparse import Sparse
 from ssbench.core.stats.capacity import Law
 from ssbench.core.stats.headroom import ProcessSeries
 from ssbench.core.stats.histogram import Buckets, Histogram
@@ -32,7 +33,6 @@ from ssbench.report.model import (
     Mark,
     Row,
     Section,
-    Sparse,
     Unit,
     percent_label,
     percentile_column,

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from ssbench.core.sparse import marked
 from ssbench.core.stats.compare import ComparedOperation, ComparedRun, Comparison, JudgedChange
 from ssbench.core.stats.findings import bottleneck, steady
 from ssbench.core.stats.intervals import (
@@ -47,7 +48,6 @@ from ssbench.report.model import (
     Table,
     Unit,
     fact,
-    marked,
     percentile_column,
     plain_note,
     section_of,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
 
-from ssbench.core.stats.thresholds import is_sparse
+from ssbench.core.sparse import SPARSE_MARK, SPARSE_NOTE, Sparse, marked
 from ssbench.core.text import bytes_text
 
 if TYPE_CHECKING:
@@ -68,19 +68,6 @@ class Column(Struct, frozen=True):
     csv: str = ""  #: its name in CSV; "": the key, behind the section's prefix
     formats: Formats = ALL
     rare: bool = False  #: people do not see it where no row has any
-
-
-class Sparse(float):
-    """A percentile with fewer than ten operations beyond it: texts mark it."""
-
-
-SPARSE_MARK = "~"
-SPARSE_NOTE = f"{SPARSE_MARK} marks a percentile with fewer than ten operations beyond it."
-
-
-def marked(percent: float, value: float | None, count: int) -> float | None:
-    """A percentile of ``count`` operations, as ``Sparse`` if too few are beyond it."""
-    return Sparse(value) if value is not None and is_sparse(percent, count) else value
 
 
 def quantiles(times: Histogram | Buckets, percents: Sequence[float]) -> dict[float, float | None]:

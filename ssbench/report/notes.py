@@ -350,12 +350,12 @@ def _sentence(finding: SteadinessFinding, span_s: float | None, excluded_s: floa
     if isinstance(finding, TooShort) and finding.few:
         return (
             f"Operations are few ({SEVERAL} in about {finding.window_s} s): to tell whether the"
-            f" rate was steady, run for {ceil(finding.wanted + 2 + excluded_s)} s or more."
+            f" rate was steady, run for {ceil(finding.wanted + 2 + excluded_s):,} s or more."
         )
     if isinstance(finding, TooShort) and finding.window_s > 1:
         return (
             f"Operations take about {finding.window_s} s, and no shorter stall shows: to tell"
-            f" whether the rate was steady, run for {ceil(finding.wanted + 2 + excluded_s)} s or"
+            f" whether the rate was steady, run for {ceil(finding.wanted + 2 + excluded_s):,} s or"
             " more."
         )
     if isinstance(finding, TooShort):
@@ -365,7 +365,7 @@ def _sentence(finding: SteadinessFinding, span_s: float | None, excluded_s: floa
             what = "shorter than one second" if brief else "no whole second completed"
         return (
             f"Too short to tell whether the rate was steady ({what}): run for"
-            f" {ceil(finding.wanted + 2 + excluded_s)} s or more."
+            f" {ceil(finding.wanted + 2 + excluded_s):,} s or more."
         )
     if isinstance(finding, Stalled):
         return (

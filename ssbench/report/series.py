@@ -10,6 +10,7 @@ from math import inf, isfinite
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ssbench.core.sparse import marked
 from ssbench.core.stats.capacity import Estimate, capacity_of
 from ssbench.core.stats.headroom import Bottleneck, Headroom
 from ssbench.core.stats.intervals import CONFIDENCE, estimate_of
@@ -41,7 +42,6 @@ from ssbench.report.model import (
     Table,
     Unit,
     fact,
-    marked,
     percent_label,
     percentile_column,
     percentile_facts,

@@ -12,6 +12,7 @@ from math import ceil
 from statistics import fmean, geometric_mean
 from typing import TYPE_CHECKING, Any
 
+from ssbench.core.sparse import Sparse
 from ssbench.core.stats.headroom import Bottleneck
 from ssbench.core.text import due_text, plural, printable, shortened
 from ssbench.report.model import (
@@ -23,7 +24,6 @@ from ssbench.report.model import (
     Fact,
     Row,
     Section,
-    Sparse,
     Table,
     change_text,
     fact,
@@ -191,7 +191,7 @@ def _steadiness(
         if first["few"]:
             why = "too few operations; "
         return (
-            f"unknown: {why}{what} for {ceil(first['wanted'] + 2 + excluded_s)} s or more to tell"
+            f"unknown: {why}{what} for {ceil(first['wanted'] + 2 + excluded_s):,} s or more to tell"
         )
     of_stage = ""
     if first["stage"] is not None:

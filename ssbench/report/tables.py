@@ -16,6 +16,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ssbench.core.sparse import SPARSE_MARK, Sparse
 from ssbench.core.stats.thresholds import DURATIONS, THROUGHPUTS
 from ssbench.core.text import bytes_text, plural, printable, wrapped
 from ssbench.report.figures import columns_of, source_tables
@@ -25,7 +26,6 @@ from ssbench.report.model import (
     LATENCY,
     MANY_TIMES,
     OUTCOME,
-    SPARSE_MARK,
     WALL_CLOCK,
     WORD,
     Actual,
@@ -36,7 +36,6 @@ from ssbench.report.model import (
     Report,
     Row,
     Section,
-    Sparse,
     Table,
     Unit,
     change_text,

@@ -22,6 +22,7 @@ from ssbench.core.live import (
 )
 from ssbench.core.model import NONE_NS, RESULT_NUMBERS, ErrorKind, Result
 from ssbench.core.operations import CREATE, READ
+from ssbench.core.text import latency_text
 
 BLANK = Result(*[0] * RESULT_NUMBERS)._replace(due_ns=NONE_NS, bytes_moved=1000)
 MS = 1_000_000
@@ -127,6 +128,17 @@ def test_before_the_rate_is_known_no_more_latencies_than_a_sample_are_counted() 
     shown = tracker.progress(0.1, 2 * SAMPLED_PER_S, 0, 2, 2)
     assert shown.operations[READ].done == 2 * SAMPLED_PER_S
     assert shown.p99_s == pytest.approx(0.01, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("percent", "count", "is_marked"),
+    [(99, 999, True), (99, 1000, False), (50, 19, True), (50, 20, False)],
+)
+def test_a_percentile_with_fewer_than_ten_values_beyond_it_is_marked(
+    percent: float, count: int, is_marked: bool
+) -> None:
+    shown = latency_text(quantile_s(buckets([12_345_678] * count), percent))
+    assert shown.startswith("~") is is_marked
 
 
 class Never(Random):

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from ssbench.core.model import UNCERTAIN_NS, ErrorKind
 from ssbench.core.operations import READ
 from ssbench.core.records import MarkRecord, PhaseRecord
+from ssbench.core.sparse import Sparse
 from ssbench.core.stats.thresholds import Threshold
 from ssbench.report import render, render_html
 from ssbench.report.model import (
@@ -30,7 +31,6 @@ from ssbench.report.model import (
     Actual,
     Column,
     Distribution,
-    Sparse,
     Unit,
     change_text,
 )

@@ -30,10 +30,10 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from ssbench.core.sparse import ENOUGH_BEYOND
 from ssbench.core.stats.histogram import Buckets, rank_of, value_of
 from ssbench.core.stats.series import Second
 from ssbench.core.stats.tally import Tally
-from ssbench.core.stats.thresholds import ENOUGH_BEYOND
 
 MOST_RESAMPLES = 10_000
 _LEAST_RESAMPLES = 100  #: with fewer, a figure has no interval

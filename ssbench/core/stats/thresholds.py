@@ -33,6 +33,7 @@ from ssbench.core.model import Phase
 from ssbench.core.operations import OPERATIONS, Operation, of_phase, operation_named, row_of
 from ssbench.core.scenario.checks import suggest
 from ssbench.core.scenario.scenario import Scenario
+from ssbench.core.sparse import is_sparse
 from ssbench.core.text import close_matches
 from ssbench.core.units import preview
 
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from ssbench.core.stats.tally import Tally
 
 RELATIVE_ERROR = 2.0**-12  #: of a percentile: core.stats.histogram's, which needs numpy
-ENOUGH_BEYOND = 10  #: values beyond a percentile; with fewer, single values decide it
 
 Number = int | float | Fraction
 
@@ -155,12 +155,6 @@ def latency_of(name: str, tally: Tally) -> str | None:
     if match is None:
         return None
     return _LATENCIES[match[1]] or ("response" if tally.has_due_times else "last_byte")
-
-
-def is_sparse(percent: float, count: int) -> bool:
-    """Whether fewer than ``ENOUGH_BEYOND`` of this many values are beyond that percentile. The
-    maximum (100) is exact."""
-    return percent < 100 and round(count * (100 - percent) / 100, 6) < ENOUGH_BEYOND
 
 
 def percent_of(name: str) -> float | None:
