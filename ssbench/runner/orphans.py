@@ -67,9 +67,7 @@ DELETES_ALL = "cleanup-containers -b BASE deletes whole containers"
 #: Flags of an object: created by the run, deleted by the run, present in a listing.
 _CREATED, _DELETED, _LISTED = 1, 2, 4
 _PAGE_BITS = 10
-#: A run numbers its objects without gaps, so marks take at most this many bytes for each result,
-#: and this many to start with. Results beyond that are ignored.
-_BYTES_PER_RESULT = 4
+#: Marks take at most this many bytes to start with, and ``bytes_per_result`` for each result.
 _BYTES_TO_START = 1 << 20
 _HIGHEST = (1 << 32) - 1
 #: Seconds in which workers may still begin uploads after the last record of the stat file.
@@ -82,13 +80,17 @@ _RESULT_COLUMNS = ("operation", "size_class", "object", "error", "unknown")
 class OrphanedObjects:
     """The objects that a run may have left: one byte for each number in the results.
 
-    The bytes are in pages, so that a number from a damaged file takes one page. The number of pages
-    is limited by the number of results.
+    The bytes are in pages, so that a number from a damaged file takes one page. What all take is
+    limited by the number of results: one may name any number of objects. Marks beyond it are
+    ignored.
 
     :param operations: the rows of the run's operations.
     :param period: Unix times between which the run may have begun uploads, but for those of workers
         that have not noticed its end; (0, 0): not known.
     """
+
+    #: A run numbers its objects without gaps.
+    bytes_per_result = 4
 
     def __init__(
         self,
@@ -112,7 +114,7 @@ class OrphanedObjects:
         self.identity = 0  #: place of the one whose containers are looked at
         self._initial = [size.initial_files for size in scenario.sizes]
         self._pages: list[dict[int, bytearray]] = [{} for _ in scenario.sizes]
-        self._held = 0  #: bytes of all pages
+        self._held = 0  #: bytes of all marks
         self._results = 0
 
     def __repr__(self) -> str:
@@ -219,17 +221,25 @@ class OrphanedObjects:
         marked, index = self._pages[size_class], number >> _PAGE_BITS
         page = marked.get(index)
         if page is None:
-            if self._held >= _BYTES_TO_START + _BYTES_PER_RESULT * self._results:
-                self.ignored_results += 1
+            if not self._takes(1 << _PAGE_BITS):
                 return
-            self._held += 1 << _PAGE_BITS
             page = marked[index] = bytearray(1 << _PAGE_BITS)
         page[number & ((1 << _PAGE_BITS) - 1)] |= mark
 
+    def _takes(self, size: int) -> bool:
+        """Whether marks may take so many bytes more, which are counted."""
+        if self._held >= _BYTES_TO_START + self.bytes_per_result * self._results:
+            self.ignored_results += 1
+            return False
+        self._held += size
+        return True
+
 
 class OrphanedReplay(OrphanedObjects):
-    """The same of a replay, whose numbers are hashes, so a number takes about 100 bytes. Objects
+    """The same of a replay, whose numbers are hashes, so each takes ``bytes_per_result``. Objects
     that were prepared for it stay."""
+
+    bytes_per_result = 100
 
     def __init__(self, scenario: Scenario, *args: Any) -> None:
         super().__init__(scenario, *args)
@@ -263,7 +273,9 @@ class OrphanedReplay(OrphanedObjects):
                 yield 0, number
 
     def _mark(self, size_class: int, number: int, mark: int) -> None:
-        if 0 <= number <= _HIGHEST_HASH:
+        if not 0 <= number <= _HIGHEST_HASH or number in self._prepared:
+            return
+        if number in self._marks or self._takes(self.bytes_per_result):
             self._marks[number] = self._marks.get(number, 0) | mark
 
 

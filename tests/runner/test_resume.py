@@ -489,6 +489,16 @@ def test_what_a_replay_created_is_deleted_and_what_was_prepared_stays() -> None:
     }  # fmt: skip
 
 
+def test_one_result_does_not_make_a_replay_hold_any_number_of_objects() -> None:
+    """Names of several objects are no results, and take few bytes of a file."""
+    left = OrphanedReplay(SCENARIO, RUN, {**OPERATIONS, 500: COPY})
+    many = row(COPY, 1)._replace(others=tuple(range(2, 100_000)))
+    left.add(ResultBatch.of_rows(Phase.RUN, 0, [many]))
+    held = sum(1 for _ in left.unlisted())
+    assert 5000 < held < 20_000
+    assert left.ignored_results == 99_999 - held
+
+
 @given(st.lists(st.integers(0, 1 << 62), min_size=1, max_size=9))
 def test_numbers_that_no_replay_has_are_ignored(numbers: list[int]) -> None:
     left = OrphanedReplay(SCENARIO, RUN)
