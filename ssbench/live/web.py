@@ -19,8 +19,10 @@ import socketserver
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from http.client import HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
+from io import BufferedIOBase
 from ipaddress import ip_address
 from socketserver import BaseRequestHandler
 from threading import BoundedSemaphore, Condition, Thread
@@ -47,6 +49,7 @@ _PORT = re.compile(r":\d+$")  #: of a Host header
 _MAX_CONNECTIONS, _MAX_STREAMS = 64, 16  #: each has a thread; streams are those of events
 SOCKET_TIMEOUT_S = 10.0  #: of a client that sends nothing, or does not take a piece
 _PIECE = 16384  #: bytes
+_MAX_HEAD = 65537  #: bytes of a request's lines; http.server reads each up to there
 
 Query = Mapping[str, Sequence[str]]
 
@@ -154,6 +157,10 @@ class QuietHandler(BaseHTTPRequestHandler):
     server_version, sys_version = "ssbench", ""
     timeout = SOCKET_TIMEOUT_S
 
+    def setup(self) -> None:
+        super().setup()
+        self.rfile = _Head(self.rfile)
+
     def log_message(self, format: str, *args: object) -> None:
         """Nothing, also for a client that is given up."""
 
@@ -161,6 +168,26 @@ class QuietHandler(BaseHTTPRequestHandler):
         """In pieces: a socket's time limit is for all that one call sends, whatever its size."""
         for at in range(0, len(data), _PIECE):
             self.wfile.write(data[at : at + _PIECE])
+
+
+class _Head(BufferedIOBase):
+    """The lines of a request, one for each connection. http.server limits each line and their
+    number, and so would keep 6.5 MB of a client that nobody knows."""
+
+    def __init__(self, file: BufferedIOBase) -> None:
+        self._file, self._left = file, _MAX_HEAD
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        """:raises HTTPException: the lines are too long together; http.server answers with 431."""
+        if not self._left:
+            raise HTTPException("too long")
+        line = self._file.readline(self._left)
+        self._left -= len(line)
+        return line
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
 
 
 class _Server(BoundedServer):

@@ -251,6 +251,15 @@ def test_loopback_of_ipv6_has_only_its_own_name() -> None:
     assert [*found.values()] == [200, 200, 403, 403, 403]
 
 
+def test_no_more_than_64_kib_of_a_request_are_held(served: Served) -> None:
+    start = b"GET / HTTP/1.0\r\na: "
+    with socket.create_connection(("127.0.0.1", served.url.port or 0), timeout=20) as client:
+        # All that is read, and not yet complete: what is unread at the end resets a connection.
+        lines = start + (b"x" * 40_000 + b"\r\nb: ") + b"x" * (1 << 16)
+        client.sendall(lines[: (1 << 16) + 1])
+        assert client.makefile("rb").readline().split()[1] == b"431"
+
+
 @pytest.mark.parametrize(
     "request_", [b"GET //[ HTTP/1.0", b"GET /%ff?token=%ff%00 HTTP/1.0", b"\xff", b"GET", b""]
 )
