@@ -317,7 +317,7 @@ def _content(url: str, response: Collector) -> bytes:
     if len(found) > MAX_RESPONSE:
         raise AuthError(_TOO_LONG.format(url))
     # Each value but the first follows one of these, which bounds their memory before parsing.
-    is_json = found[:64].lstrip()[:1] in (b"{", b"[")
+    is_json = found.lstrip()[:1] in (b"{", b"[")
     if is_json and sum(map(found.count, (b",", b":", b"[", b"{"))) > _VALUES_MAX:
         raise AuthError(f"{url}: JSON of more than {_VALUES_MAX:,} values")
     return found

@@ -204,6 +204,7 @@ def test_an_incomplete_answer_is_a_broken_connection(said: bytes) -> None:
     (gzip.compress(b"{}", mtime=0) + b"{}", b"gzip", "not valid gzip: more follows its end"),
     (b"x", b"br", "a body with Content-Encoding br, which was not requested"),
     (b" [" + b"1," * 1_000_000 + b"1]", b"identity", "JSON of more than 1,000,000 values"),
+    (b" " * 99 + b"[" + b"1," * 1_000_000 + b"1]", b"identity", "more than 1,000,000 values"),
 ])  # fmt: skip
 def test_what_can_not_be_decoded_is_named(body: bytes, coding: bytes, says: str) -> None:
     with pytest.raises(AuthError, match=says):
