@@ -45,7 +45,7 @@ from ssbench.runner.orphans import (
     read_orphans,
 )
 from ssbench.runner.session import counted_phase
-from ssbench.storage.base import ContainerEntry, unless_missing
+from ssbench.storage.base import ContainerEntry
 from ssbench.storage.options import StoreOptions
 from ssbench.storage.registry import row_of
 from ssbench.storage.retrying_client import RetryingClient
@@ -642,13 +642,8 @@ class _Deletion:
         return failed
 
     def _check_mark(self, container: str) -> None:
-        """:raises SsbenchError: the container is there, and has no mark of ssbench any more."""
-        if self._unmarked:
-            return
-        call, owns = self._client.call, self._client.storage.owns
-        marked = unless_missing(lambda name: call(owns, name), container)
-        if marked is False:
-            raise SsbenchError("its mark of ssbench is gone: another container took its place")
+        if not self._unmarked:
+            self._deletions.check_mark(container)
 
     def _abort_uploads(self, container: str) -> None:
         try:

@@ -31,6 +31,7 @@ from ssbench.storage.base import (
     check_listed,
     delete_versions,
     out_of_order,
+    unless_missing,
 )
 from ssbench.storage.retrying_client import RetryingClient
 
@@ -293,6 +294,12 @@ class Deletions:
         most = self._client.concurrency
         requests = self._requests.imap_unordered(self._delete_work, work, maxsize=most)
         return sum(requests)
+
+    def check_mark(self, container: str) -> None:
+        """:raises SsbenchError: the container is there, and has no mark of ssbench any more."""
+        call, owns = self._client.call, self._storage.owns
+        if unless_missing(lambda name: call(owns, name), container) is False:
+            raise SsbenchError("its mark of ssbench is gone: another container took its place")
 
     def abort_uploads(self, container: str, is_ours: Callable[[OpenUpload], bool]) -> None:
         """Abort open uploads of objects in parts, if the store has such."""

@@ -587,7 +587,10 @@ def delete_orphaned(
         for names in _listed(client, orphans, container):
             deletions.delete_all((container, [name]) for name in names)
             deletions.raise_if_stopping()
-        if orphans.in_parts and container in found.marked:
+        in_parts = orphans.in_parts and container in found.marked
+        if in_parts or container in found.versioned:  # it may have been replaced since the search
+            deletions.check_mark(container)
+        if in_parts:
             deletions.abort_uploads(container, partial(orphans.has_upload, container))
         if container in found.versioned:
             is_own = own_versions(orphans, container, marked=True, spares=not dry_run)

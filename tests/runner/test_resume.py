@@ -410,6 +410,23 @@ def test_versions_are_deleted_only_in_containers_with_a_mark(marked: bool) -> No
     assert storage.deleted == (["2", "1"] if marked else [])
 
 
+def test_versions_and_uploads_stay_where_the_container_was_replaced_since_the_search() -> None:
+    store, name = MemoryStore(), NAMING.object(0, 13)
+    store.add("b_000001", marker=True)
+    store.containers["b_000001"].uploads = uploads = [OpenUpload(name, "1")]
+    storage = VersionedStorage(store)
+    storage.versions = [ListedVersion(name, id_, False) for id_ in ("2", "1")]
+    left = OrphanedObjects(IN_PARTS, RUN)
+    found = find_orphaned(client(storage), left)
+    assert (found.versions, found.uploads) == (2, 1)
+    store.containers["b_000001"].marker = False
+    result = delete_orphaned(client(storage), left, found)
+    assert result.examples == [
+        "b_000001: its mark of ssbench is gone: another container took its place"
+    ]
+    assert (storage.deleted, store.containers["b_000001"].uploads) == ([], uploads)
+
+
 def test_uploads_of_lost_workers_are_aborted_in_all_containers() -> None:
     store = MemoryStore()
     ours = {}
