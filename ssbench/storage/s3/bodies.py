@@ -409,13 +409,19 @@ def time_of(text: str) -> float:
         return 0.0
 
 
+def _xml_text(text: str) -> str:
+    """Text of an element that is read as it is: a CR itself would be read as LF, and so the key as
+    that of another object (XML 1.0, 2.11)."""
+    return escape(text, {"\r": "&#13;"})
+
+
 def complete_request(parts: Iterable[tuple[str, str]]) -> bytes:
     """The body that makes an object of its parts.
 
     :param parts: of each the ETag, and further elements.
     """
     elements = "".join(
-        f"<Part><PartNumber>{number}</PartNumber><ETag>{escape(etag)}</ETag>{more}</Part>"
+        f"<Part><PartNumber>{number}</PartNumber><ETag>{_xml_text(etag)}</ETag>{more}</Part>"
         for number, (etag, more) in enumerate(parts, start=1)
     )
     root = "CompleteMultipartUpload"
@@ -427,9 +433,9 @@ def delete_request(keys: Sequence[str], versions: Sequence[str] = ()) -> bytes:
 
     :param versions: of each key the id of a version; (): its newest, which leaves a delete marker.
     """
-    ids = [f"<VersionId>{escape(each)}</VersionId>" for each in versions] or [""] * len(keys)
+    ids = [f"<VersionId>{_xml_text(each)}</VersionId>" for each in versions] or [""] * len(keys)
     objects = "".join(
-        f"<Object><Key>{escape(key)}</Key>{version}</Object>"
+        f"<Object><Key>{_xml_text(key)}</Key>{version}</Object>"
         for key, version in zip(keys, ids, strict=True)
     )
     return f"<Delete><Quiet>true</Quiet>{objects}</Delete>".encode()
@@ -451,7 +457,7 @@ def tags_of(name: str, count: int, length: int) -> dict[str, str]:
 def tagging_request(tags: Mapping[str, str]) -> bytes:
     """The body that sets all tags of an object."""
     each = "".join(
-        f"<Tag><Key>{escape(key)}</Key><Value>{escape(value)}</Value></Tag>"
+        f"<Tag><Key>{_xml_text(key)}</Key><Value>{_xml_text(value)}</Value></Tag>"
         for key, value in tags.items()
     )
     return f'<Tagging xmlns="{NAMESPACE}"><TagSet>{each}</TagSet></Tagging>'.encode()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tracemalloc
+from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
 import pytest
@@ -14,6 +15,7 @@ from ssbench.storage.s3.bodies import (
     ItemCounter,
     S3Error,
     Xml,
+    delete_request,
     region_of,
     time_of,
 )
@@ -141,6 +143,12 @@ def test_a_region_is_a_short_word(said: str, region: str) -> None:
     """It is part of what is signed, and of messages."""
     assert region_of(S3Error(region=said), {}) == region
     assert region_of(S3Error(), {"x-amz-bucket-region": said}) == region
+
+
+def test_a_store_reads_the_very_keys_that_are_to_be_deleted() -> None:
+    keys = ["a\rb", "a\r\nb", "a\nb", " a\t<&>]]> ", "&#13;"]
+    root = ElementTree.fromstring(delete_request(keys))
+    assert [each.findtext("Key") for each in root.findall("Object")] == keys
 
 
 @pytest.mark.parametrize(("text", "expected"), [
