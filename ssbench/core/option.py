@@ -332,6 +332,15 @@ class AssumedUrl(str):
         return f"No scheme was given, so {place} is used; ports that end in 443 mean https"
 
 
+def is_loopback(host: str) -> bool:
+    """Whether what is sent there stays on this host. A name other than localhost, such as
+    127.example.com, may be of any address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
 _HOST_AND_PORT = re.compile(
     r"(?P<host>\w[\w.-]*|\[[\w:.%]+\]):(?P<port>[0-9]{1,5})(?:[/?#].*)?", re.ASCII | re.DOTALL
 )
@@ -346,7 +355,7 @@ def with_scheme(url: str, *, sends_password: bool = False) -> str:
     found = _HOST_AND_PORT.fullmatch(url)
     if found is None:
         return url
-    is_local = found["host"] in ("localhost", "[::1]") or found["host"].startswith("127.")
+    is_local = is_loopback(found["host"].strip("[]"))
     is_https = found["port"].endswith("443") or (sends_password and not is_local)
     return AssumedUrl(f"{'https' if is_https else 'http'}://{url}")
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from ipaddress import ip_address
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +12,7 @@ from msgspec.structs import replace
 
 from ssbench.core.errors import UsageError
 from ssbench.core.hiding import Hiding
-from ssbench.core.option import AssumedUrl, Option, of_field, with_scheme
+from ssbench.core.option import AssumedUrl, Option, is_loopback, of_field, with_scheme
 from ssbench.core.settings import StorageSettings
 from ssbench.core.text import printable
 from ssbench.host.files import read_bytes, read_text
@@ -213,12 +212,7 @@ def check_http_url(url: str, what: str) -> str:
 def is_confidential(url: str) -> bool:
     """Whether nobody else can read what is sent there: by TLS, or on this host."""
     parts = urlsplit(url)
-    host = parts.hostname or ""
-    try:
-        is_loopback = ip_address(host).is_loopback
-    except ValueError:
-        is_loopback = host == "localhost"
-    return parts.scheme == "https" or is_loopback
+    return parts.scheme == "https" or is_loopback(parts.hostname or "")
 
 
 def scheme_notes(urls: Iterable[str]) -> list[str]:
