@@ -51,6 +51,9 @@ T = TypeVar("T")
 
 #: Between two polls of the master while a run waits for the store.
 _KEEPALIVE_INTERVAL_S = 0.01
+#: Of a run, in its stat file: readers accept arrays of MAX_ITEMS, and without its footer a run looks
+#: cut off. What fails for hours, or a worker, may give any number.
+MOST_WARNINGS = 4000
 _MOST_SHOWN = 4  #: local workers that have a line each; of more, one line says where the logs are
 
 
@@ -125,7 +128,10 @@ class Session:
 
     def warn(self, text: str) -> None:
         """Warn observers, and record the warning in the stat file of the present run."""
-        self.warnings.append(text)
+        if len(self.warnings) < MOST_WARNINGS:
+            self.warnings.append(text)
+        elif len(self.warnings) == MOST_WARNINGS:
+            self.warnings.append("Further warnings of this run were shown, and are not recorded")
         for observer in self.observers:
             observer.message(f"WARNING: {text}")
 

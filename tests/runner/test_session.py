@@ -15,16 +15,20 @@ import pytest
 from gevent._hub_local import get_hub_if_exists
 from msgspec.structs import replace
 
+from ssbench import statfile
 from ssbench.commands.doctor import Doctor, Verdict
 from ssbench.core.errors import UsageError
+from ssbench.core.records import RunFooter
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.settings import TransportConfig
 from ssbench.runner import open_session
 from ssbench.runner.config import RunConfig, ScenarioText
 from ssbench.runner.session import own_hub
 from ssbench.runner.stop import Stop
+from ssbench.statfile import StatFileWriter
 from ssbench.storage.options import StoreOptions
 from ssbench.transport.key import CurveKey
+from tests.report import runs
 from tests.storage.webdav.test_login import ABSENT, ALLOW, BASIC, FOUND, WHO, server
 
 T = TypeVar("T")
@@ -77,6 +81,23 @@ def test_a_stop_of_an_earlier_run_ends_the_next_one_at_its_first_step() -> None:
 def in_a_thread(call: Callable[[], T]) -> T:
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(call).result()
+
+
+def test_the_footer_of_a_run_with_any_number_of_warnings_can_be_read(tmp_path: Path) -> None:
+    config = RunConfig(scenario=ScenarioText(b"", "x"), store=StoreOptions("noop"))
+    with open_session(config, [ONE_USER]) as session:
+        for number in range(20_000):
+            session.warn(f"The credentials could not be renewed: {number}")
+        found = tuple(session.warnings)
+    with StatFileWriter.create(tmp_path / "x") as writer:
+        writer.write(runs.header())
+        writer.write(replace(runs.footer(), warnings=found))
+    with statfile.read(tmp_path / "x") as reader:
+        *_, footer = reader
+    assert isinstance(footer, RunFooter)
+    assert reader.complete
+    first, *_, before, last = footer.warnings
+    assert (first[-2:], before[-5:], last[:16]) == (" 0", " 3999", "Further warnings")
 
 
 def test_a_hub_of_a_thread_is_as_it_was_or_gone() -> None:

@@ -30,6 +30,7 @@ _PORTS = {"http": 80, "https": 443}
 #: The zone of an IPv6 address: it names an interface of our host, so it isn't sent.
 _ZONE = re.compile(r"%[^\]]*(?=\])")
 _NO_PORT = 24  #: choose the local port when connecting, not when binding (ip(7))
+MOST_REMARKS = 100  #: lines of a driver
 RETRY_S = 1.0  #: between attempts to connect to an address that was left out
 #: Errors of our own host, not of the store: no descriptors, local ports or memory left.
 _LOCAL_SHORTAGES = frozenset(
@@ -129,14 +130,15 @@ class Address:
 
 
 class Remarks:
-    """What a driver says of the store beside its results, for the report: each line once."""
+    """What a driver says of the store beside its results, for the report: each line once, as long
+    as these are few: lines name addresses, which may be others at each lookup of a name."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []  #: which no operation has taken yet
         self._said: set[str] = set()
 
     def say(self, line: str) -> None:
-        if line not in self._said:
+        if line not in self._said and len(self._said) < MOST_REMARKS:
             self._said.add(line)
             self.lines.append(line)
 

@@ -8,7 +8,9 @@ from cryptography.hazmat.primitives import serialization
 
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.storage.http.addresses import (
+    MOST_REMARKS,
     Endpoint,
+    Remarks,
     StorageUrl,
     parse_storage_url,
     quoted_name,
@@ -133,3 +135,12 @@ def test_no_path_is_made_of_no_name_or_of_one_that_a_server_could_resolve(name: 
 
 def test_a_name_is_quoted_but_for_what_is_safe() -> None:
     assert quoted_name("a/.b/...?#%", safe="/") == "a/.b/...%3F%23%25"
+
+
+def test_remarks_are_few_whatever_addresses_a_name_has() -> None:
+    remarks = Remarks()
+    for number in range(2 * MOST_REMARKS):
+        remarks.say(f"10.0.0.{number}:80, an address of h: connection refused")
+        remarks.say("each line once")
+    assert remarks.lines.count("each line once") == 1
+    assert len(remarks.lines) == MOST_REMARKS
