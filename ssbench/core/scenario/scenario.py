@@ -509,9 +509,10 @@ class Scenario(Hiding, StorageKeys, frozen=True, eq=False):
         faults = ValidationErrors(source, given_places)
         given = read_object(text, faults)
         changes = _read_overrides(overrides or {}, faults)
+        limited = _one_limit(changes)
         found: dict[str, Any] = {}
         if given is not None:
-            found = _read_file(given, faults, changes) | _one_limit(changes)
+            found = _read_file(given, faults, changes) | limited
             there = {key: value for key, value in found.items() if value is not None}
             parts.check_container_names({**_DEFAULTS, **there}, faults)
             parts.check_checksum({**_DEFAULTS, **there}, faults)
@@ -523,8 +524,9 @@ class Scenario(Hiding, StorageKeys, frozen=True, eq=False):
             if overrides is not None:
                 parts.check_limit(faults, given, overrides)
         faults.raise_any()
+        counting = {key: value for key, value in limited.items() if value is not None}
         scenario = cls(
-            **found, source=source, given=given or {}, overrides=changes, places=faults.places
+            **found, source=source, given=given or {}, overrides=counting, places=faults.places
         )
         parts.check_versions(asdict(scenario), scenario.operations, faults)
         faults.raise_any()

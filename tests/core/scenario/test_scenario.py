@@ -111,6 +111,12 @@ def test_no_limit_at_all_is_a_fault_once_the_command_line_is_known() -> None:
     assert faults_of(one, user_count=3) == [line]
 
 
+def test_of_both_limits_the_time_counts_and_is_the_only_override() -> None:
+    scenario = Scenario.resolve(text(), operation_count=100, run_seconds=2.0)
+    assert (scenario.operation_count, scenario.run_seconds) == (None, 2.0)
+    assert scenario.overrides == {"run_seconds": 2.0}
+
+
 def test_an_unknown_override_is_a_programming_error() -> None:
     for key in ("users", "sizes", "crud_profile", "given"):
         with pytest.raises(TypeError):
