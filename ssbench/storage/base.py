@@ -178,6 +178,9 @@ class ObjectStore(OpenStore, Protocol):
     #: A driver may have ``moving()``: number of an object -> bytes sent so far, for uploads of
     #: files that take long. Any thread may call it.
 
+    #: A driver may have ``coding()``: the Content-Encoding that objects came with though no request
+    #: asked for it, "" if none did. An error of their length names it.
+
     #: A driver may have ``addresses``: one list that names the addresses of the store which its
     #: Timings number, from 1; it grows at its end (``number_of``).
 

@@ -318,6 +318,10 @@ class IdentitiesStorage(_Several):
             found |= getattr(store, "moving", dict)()
         return found
 
+    def coding(self) -> str:
+        found = (getattr(store, "coding", str)() for store in self._drivers)
+        return next(filter(None, found), "")
+
     def connect(self, count: int) -> None:
         """Each identity has its share of the users."""
         for store in self._drivers:

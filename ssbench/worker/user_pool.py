@@ -488,6 +488,8 @@ class UserPool:
         began_ns = first_ns = start_ns  # of the latest attempt; of the first
         while True:
             if error.kind is ErrorKind.NONE:
+                error = self._noted(job, error)
+            if error.kind is ErrorKind.NONE:
                 attempts.reconnects += error.reconnects
                 return self._row(job, start_ns, error.timing, attempts, renewals, error, first_ns)
             if error.kind is ErrorKind.UNAUTHORIZED and renewable and not self.closed:
@@ -556,7 +558,18 @@ class UserPool:
         if wrong:
             self._naming = self._naming or naming_of(settings)
             text = f"{self._naming.path(job)}: {wrong}"
+            if coding := getattr(self._storage, "coding", str)():
+                text += f"; Content-Encoding {coding}"
             raise StorageError(ErrorKind.WRONG_LENGTH, text, status=timing.status, timing=timing)
+
+    def _noted(self, job: Job, note: StorageError) -> StorageError:
+        """What a driver says beside a Timing; an error, if that one is of the wrong length."""
+        try:
+            self._check_length(job, note.timing)
+        except StorageError as wrong:
+            text = f"{wrong.detail}; {note.detail}"
+            return StorageError(wrong.kind, text, status=wrong.status, timing=wrong.timing)
+        return note
 
     def _failure(self, outcome: object) -> StorageError:
         """The error of an attempt; of what no driver should raise or give, a failure as well."""

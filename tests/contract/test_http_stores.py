@@ -676,3 +676,13 @@ def test_a_store_that_does_not_know_expect_gets_the_object_after_a_second(
     noted, _ = uploaded(name, b"", response(201))
     assert (noted.kind, noted.detail) == (ErrorKind.NONE, NO_CONTINUE)
     assert (noted.status, noted.timing is not None) == (201, True)
+
+
+@pytest.mark.parametrize("name", OVER_HTTP)
+def test_a_coding_of_objects_that_nobody_asked_for_is_known(name: str) -> None:
+    for stated, known in [("gzip", "gzip"), ("br", "br"), ("aws-chunked", ""), ("identity", "")]:
+        answer = response(200, b"x" * 20, Content_Encoding=stated)
+        with driver_on(name, always(answer)) as (store, _):
+            for _ in range(2):  # the second takes the fast path
+                assert store.actions[READ](job(READ), 0).bytes_moved == 20
+                assert store.coding() == known  # of an upload, as versitygw keeps it: none

@@ -277,13 +277,16 @@ def test_every_request_is_counted(ending: int | None) -> None:
 
 
 @pytest.mark.parametrize("pool", [UserPool, ThreadUserPool])
-@pytest.mark.parametrize("retried", [False, True])
-def test_a_read_of_another_length_is_a_failure(pool: type[UserPool], retried: bool) -> None:
+@pytest.mark.parametrize("before", ["", "retried", "noted"])
+def test_a_read_of_another_length_is_a_failure(pool: type[UserPool], before: str) -> None:
     driver = Driver()
     page = Timing(5 * SECOND, 5 * SECOND, 6 * SECOND, 26, 200, b"txpage")
+    driver.coding = lambda: "gzip"  # type: ignore[attr-defined]
     driver.actions = {READ: lambda job, deadline_ns: driver.act(job, deadline_ns) and page}
-    if retried:
+    if before == "retried":
         driver.script.append(refused(503))
+    if before == "noted":
+        driver.script.append(StorageError(ErrorKind.NONE, "it has a coding", timing=page))
     sizes = (SizeClass("small", 100, 100, ((int(READ), 1.0),), 10),)
     team = Team(driver, pool=pool, settings=StorageSettings(sizes=sizes).to_map())
     team.add([job(1, READ)._replace(size_class=0, object=3)])
@@ -292,9 +295,11 @@ def test_a_read_of_another_length_is_a_failure(pool: type[UserPool], retried: bo
             gevent.sleep(0.001)
     team.user_pool.flush()
     (row,) = team.rows
-    assert (row.error, row.retries) == (ErrorKind.WRONG_LENGTH, int(retried))
+    assert (row.error, row.retries) == (ErrorKind.WRONG_LENGTH, int(before == "retried"))
     assert (row.status, row.transaction_id, row.bytes_moved) == (200, b"txpage", 26)
-    assert row.detail == "ssbench_000003/small_000003: 26 bytes in place of 100"
+    assert row.detail.removesuffix("; it has a coding" if before == "noted" else "") == (
+        "ssbench_000003/small_000003: 26 bytes in place of 100; Content-Encoding gzip"
+    )
 
 
 def test_an_operation_has_a_deadline_for_all_of_its_attempts() -> None:

@@ -19,7 +19,7 @@ from gevent import Timeout
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Timing
-from ssbench.core.text import plural
+from ssbench.core.text import plural, printable, shortened
 from ssbench.storage.http.addresses import Remarks
 from ssbench.storage.http.response import (
     CHUNKED,
@@ -33,6 +33,7 @@ from ssbench.storage.http.response import (
     Head,
     HeadPatternCache,
     RangeCollector,
+    body_coding,
     check_length,
     decoded,
     parse_head,
@@ -126,6 +127,7 @@ class EndpointState:
         self.error_headers: Mapping[str, str] = {}
         self.error_body = b""
         self.remarks = remarks or Remarks()
+        self.coding = ""  #: Content-Encoding that objects came with, which no request asks for
 
     def patterns_of(self, collector: Collector | None) -> HeadPatternCache | None:
         """The patterns of the heads that may come with a collector; None: such heads have none."""
@@ -438,6 +440,8 @@ class Connection:
         self.reusable = self.reusable and head.keep
         body = memoryview(held)[head.end :]
         add = None
+        if longest and head.status < 300 and (coding := body_coding(headers)) != "identity":
+            self._shared.coding = shortened(printable(coding), 40)
         if collector is not None and collector is not HEAD_ONLY:
             collector.headers, longest = headers, collector.limit
             add = None if collector.discards else collector.add

@@ -351,7 +351,7 @@ def decoded(body: bytes, headers: Mapping[str, str], most: int) -> bytes:
 
     :raises BadResponse: it can't be decoded.
     """
-    coding = _body_coding(headers)
+    coding = body_coding(headers)
     if coding == "identity":
         return body
     found = bytearray()
@@ -362,7 +362,7 @@ def decoded(body: bytes, headers: Mapping[str, str], most: int) -> bytes:
     return bytes(found[:most])
 
 
-def _body_coding(headers: Mapping[str, str]) -> str:
+def body_coding(headers: Mapping[str, str]) -> str:
     """The encoding of a body; ``identity`` if it has none.
 
     aws-chunked is one of uploads only: a store that keeps it as metadata of the object, as
@@ -403,7 +403,7 @@ class Collector:
         self.body += data
 
     def _decoded(self, part: memoryview) -> Iterable[memoryview]:
-        coding = _body_coding(self.headers)
+        coding = body_coding(self.headers)
         if coding == "identity":
             return (part,)
         self._decoder = self._decoder or ContentDecoder(coding)

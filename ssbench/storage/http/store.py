@@ -193,6 +193,9 @@ class HttpStorage(HttpClient, ABC):
     def moving(self) -> dict[int, int]:
         return self._bodies.files.moving() if self._bodies.files else {}
 
+    def coding(self) -> str:
+        return next((pool.shared.coding for pool in self._pools if pool.shared.coding), "")
+
     def _make_actions(self) -> dict[int, Action]:
         lines, initial = dict(self._settings.headers), self._settings.initial_headers
         found = self._actions()
