@@ -51,8 +51,8 @@ T = TypeVar("T")
 
 #: Between two polls of the master while a run waits for the store.
 _KEEPALIVE_INTERVAL_S = 0.01
-#: Of a run, in its stat file: readers accept arrays of MAX_ITEMS, and without its footer a run looks
-#: cut off. What fails for hours, or a worker, may give any number.
+#: Of a run, in its stat file: readers accept arrays of MAX_ITEMS, and without its footer a run
+#: looks cut off. What fails for hours, or a worker, may give any number.
 MOST_WARNINGS = 4000
 _MOST_SHOWN = 4  #: local workers that have a line each; of more, one line says where the logs are
 

@@ -100,7 +100,10 @@ def test_urls_with_passwords_are_rejected_and_not_shown(url: str) -> None:
     [
         ("h:8080/auth/v1.0", "https://h:8080/auth/v1.0"),
         ("127.example.com:80/a", "https://127.example.com:80/a"),
-        *((f"{local}:80/a", f"http://{local}:80/a") for local in ("127.0.0.9", "LOCALHOST", "[::1]")),
+        *(
+            (f"{local}:80/a", f"http://{local}:80/a")
+            for local in ("127.0.0.9", "LOCALHOST", "[::1]")
+        ),
     ],
 )
 def test_a_password_goes_to_another_host_by_https_unless_http_was_given(
